@@ -1,0 +1,46 @@
+# How every library, program and test of the project is compiled.
+find_package(Threads REQUIRED)
+
+add_library(sluice_flags INTERFACE)
+# No contraction: a row's arithmetic must not depend on which loop the compiler fused (design: bit-equal chunks).
+target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off
+  $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
+target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_link_libraries(sluice_flags INTERFACE Threads::Threads)
+if(SLUICE_SANITIZE)
+  target_compile_options(sluice_flags INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(sluice_flags INTERFACE -fsanitize=${SLUICE_SANITIZE})
+endif()
+
+# sluice_library(base SOURCES a.cc DEPENDS sluice_x PRIVATE_DEPENDS fmt::fmt)
+function(sluice_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(sluice_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(sluice_${name} PUBLIC sluice_flags ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+endfunction()
+
+# sluice_test(NAME text SOURCES a_test.cc DEPENDS sluice_text [LABELS quick] [NEEDS_SHARED])
+# One gtest program. NEEDS_SHARED: it reads SLUICE_SHARED_DIR, gets the label `shared`, and is not registered where
+# that folder is absent.
+function(sluice_test)
+  cmake_parse_arguments(ARG "NEEDS_SHARED" "NAME" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS quick)
+  endif()
+  if(ARG_NEEDS_SHARED)
+    if(NOT EXISTS ${SLUICE_SHARED_DIR}/goldens)
+      set_property(GLOBAL APPEND PROPERTY SLUICE_UNREGISTERED ${ARG_NAME})
+      return()
+    endif()
+    list(APPEND ARG_LABELS shared)
+  endif()
+  add_executable(${ARG_NAME}_tests ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME}_tests PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${ARG_NAME}_tests PRIVATE
+    SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" SLUICE_SHARED_DIR="${SLUICE_SHARED_DIR}"
+    SLUICE_PROGRAM="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/sluice")
+  target_include_directories(${ARG_NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  set_target_properties(${ARG_NAME}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${ARG_NAME}_tests DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()

@@ -1,0 +1,16 @@
+// Which instructions this processor has.
+#pragma once
+
+#include <string_view>
+
+namespace sluice {
+
+enum class SimdLevel { kScalar, kAvx2 };  // kAvx2 includes FMA and F16C
+
+/// The best level of this processor, or the one that SLUICE_SIMD (scalar, avx2) asks for if the processor has it.
+/// Throws Error kInvalidArgument for an unknown or unavailable value.
+SimdLevel simd_level();
+
+std::string_view name_of(SimdLevel level);
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+// A checkpoint folder: config.json, generation_config.json, and one or more safetensors files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/config.h"
+#include "checkpoint/safetensors.h"
+
+namespace sluice {
+
+/// An opened checkpoint. Opening maps the files and reads headers, no tensor bytes. Move-only.
+class Checkpoint {
+ public:
+  /// `model.safetensors`, or the shards that `model.safetensors.index.json` names. Throws Error: kNotFound (folder, config,
+  /// shard), kBadFile (header, index that names a tensor its shard lacks).
+  static Checkpoint open(const std::filesystem::path& folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const Config& config() const { return config_; }
+
+  const Tensor* find(const std::string& name) const;
+  /// Throws Error kNotFound with the folder and the name.
+  const Tensor& get(const std::string& name) const;
+  /// As above, and kBadFile if the shape differs (expected and actual shape in the message).
+  const Tensor& get(const std::string& name, std::span<const int64_t> shape) const;
+
+  /// All tensors, sorted by name.
+  const std::vector<const Tensor*>& tensors() const { return sorted_; }
+  uint64_t total_bytes() const;
+
+ private:
+  std::filesystem::path folder_;
+  Config config_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<const Tensor*> sorted_;
+  std::unordered_map<std::string, const Tensor*> by_name_;
+};
+
+}  // namespace sluice
