@@ -3,10 +3,10 @@
 
 #include <filesystem>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "checkpoint/config.h"
+#include "checkpoint/quantization.h"
 #include "checkpoint/safetensors.h"
 
 namespace sluice {
@@ -14,12 +14,17 @@ namespace sluice {
 /// An opened checkpoint. Opening maps the files and reads headers, no tensor bytes. Move-only.
 class Checkpoint {
  public:
-  /// `model.safetensors`, or the shards that `model.safetensors.index.json` names. Throws Error: kNotFound (folder, config,
+  /// `model.safetensors`, or the shards that `model.safetensors.index.json` names (tensors of a shard that
+  /// the index does not name are left out, as the reference does). Throws Error: kNotFound (folder, config,
   /// shard), kBadFile (header, index that names a tensor its shard lacks).
   static Checkpoint open(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Config& config() const { return config_; }
+  /// generation_config.json; empty where the folder has none.
+  const Config& generation_config() const { return generation_config_; }
+  /// What the checkpoint says about its own quantisation; which tensors it holds decides.
+  const Quantization& quantization() const { return quantization_; }
 
   const Tensor* find(const std::string& name) const;
   /// Throws Error kNotFound with the folder and the name.
@@ -33,10 +38,10 @@ class Checkpoint {
 
  private:
   std::filesystem::path folder_;
-  Config config_;
+  Config config_, generation_config_;
+  Quantization quantization_;
   std::vector<SafetensorsFile> files_;
-  std::vector<const Tensor*> sorted_;
-  std::unordered_map<std::string, const Tensor*> by_name_;
+  std::vector<const Tensor*> sorted_;  // by name
 };
 
 }  // namespace sluice

@@ -14,9 +14,10 @@ namespace sluice {
 /// A read-only JSON object that knows its file and its path inside it, so that every complaint names both:
 /// "config.json: rope_parameters.rope_theta: expected a number, found a string".
 ///
-/// Getters take several spellings of a field (transformers 4 and 5 differ: "num_experts", "num_local_experts"); the first
-/// one present and not null wins. Missing required fields throw Error kBadFile that lists all spellings; wrong types and
-/// values outside [low, high] throw Error kBadFile with the value and the range.
+/// Getters take several spellings of a field (transformers 4 and 5 differ: "num_experts",
+/// "num_local_experts"); the first one present and not null wins. Missing required fields throw Error
+/// kBadFile that lists all spellings; wrong types and values outside [low, high] throw Error kBadFile with
+/// the value and the range.
 class Config {
  public:
   using Names = std::initializer_list<std::string_view>;

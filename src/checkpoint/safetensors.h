@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-/// One mapped safetensors file. Every offset is checked against the file before a Tensor exists, so that nothing reads
-/// past the mapping.
+/// One mapped safetensors file. Every offset is checked against the file before a Tensor exists, so that
+/// nothing reads past the mapping.
 class SafetensorsFile {
  public:
   /// Throws Error kBadFile (path, tensor, expected and actual bytes) or kNotFound.
@@ -26,6 +26,7 @@ class SafetensorsFile {
  private:
   MappedFile file_;
   std::vector<Tensor> tensors_;
+  std::vector<size_t> by_name_;  // indices of tensors_, sorted by name
   std::map<std::string, std::string> metadata_;
 };
 
@@ -37,7 +38,8 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
-/// Writes a safetensors file atomically; the content depends on the arguments alone. Header padded with spaces to 8 bytes.
+/// Writes a safetensors file atomically; the content depends on the arguments alone. Header padded with
+/// spaces to 8 bytes.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -12,7 +12,24 @@
 namespace sluice {
 
 /// Element types of safetensors.
-enum class DType { kF64, kF32, kF16, kBf16, kF8E4m3, kF8E5m2, kF8E8m0, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool };
+enum class DType {
+  kF64,
+  kF32,
+  kF16,
+  kBf16,
+  kF8E4m3,
+  kF8E5m2,
+  kF8E8m0,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool
+};
 
 /// Bytes of one element.
 size_t size_of(DType type);
@@ -33,7 +50,8 @@ struct Tensor {
 /// "[4096, 256]".
 std::string format_shape(std::span<const int64_t> shape);
 
-/// All elements as f32, from F32, F16 or BF16. Throws Error kUnsupported (file, tensor and type named) for others.
+/// All elements as f32, from F32, F16 or BF16. Throws Error kUnsupported (file, tensor and type named) for
+/// others.
 std::vector<float> to_f32(const Tensor& tensor);
 
 }  // namespace sluice

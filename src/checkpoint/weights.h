@@ -13,7 +13,8 @@
 namespace sluice {
 
 /// How the numbers of a weight matrix [n, k] are stored.
-/// kNvfp4: u8 [n, k/2] e2m1 codes, low nibble = even column; e4m3 scale a group of 16 columns [n, k/16]; one f32 global.
+/// kNvfp4: u8 [n, k/2] e2m1 codes, low nibble = even column; e4m3 scale a group of 16 columns [n, k/16]; one
+/// f32 global.
 enum class WeightFormat { kF32, kF16, kBf16, kNvfp4 };
 std::string_view name_of(WeightFormat format);
 /// Bytes of the numbers of [n, k] without scales; k must suit the format (a multiple of 16 for kNvfp4).
@@ -29,14 +30,16 @@ struct StoredMatrix {
   const Tensor* scale = nullptr;  // null where the format has none
   float global = 1.0f;            // value = code * scale * global
 };
-/// Finds `module` + ".weight" and its scales, checks types and shapes. Throws Error kNotFound, kBadFile or kUnsupported.
+/// Finds `module` + ".weight" and its scales, checks types and shapes. Throws Error kNotFound, kBadFile or
+/// kUnsupported.
 StoredMatrix find_matrix(const Checkpoint& checkpoint, const std::string& module, int64_t n, int64_t k);
 /// The matrix as f32 [n, k], for small ones and for tests.
 std::vector<float> to_f32(const StoredMatrix& matrix);
 
-/// Where the parts of an expert lie in its packed row; all offsets are multiples of 16 (design: one row an expert).
-/// gate_up is [2 * intermediate, hidden]: the gate's rows, then the up projection's; down is [hidden, intermediate].
-/// Per-expert scalars (three NVFP4 globals: gate, up, down) are kept beside the rows, not in them.
+/// Where the parts of an expert lie in its packed row; all offsets are multiples of 16 (design: one row an
+/// expert). gate_up is [2 * intermediate, hidden]: the gate's rows, then the up projection's; down is
+/// [hidden, intermediate]. Per-expert scalars (three NVFP4 globals: gate, up, down) are kept beside the rows,
+/// not in them.
 struct RowLayout {
   struct Part {
     size_t offset = 0, bytes = 0;
@@ -55,8 +58,8 @@ inline constexpr int kScalarsPerExpert = 3;  // globals of gate, up and down; 1 
 class StoredExperts {
  public:
   /// Finds and checks every tensor of the `experts` experts; no weights are read. Throws as find_matrix.
-  static StoredExperts find(const Checkpoint& checkpoint, const std::string& prefix, int64_t experts, int64_t hidden,
-                            int64_t intermediate);
+  static StoredExperts find(const Checkpoint& checkpoint, const std::string& prefix, int64_t experts,
+                            int64_t hidden, int64_t intermediate);
   const RowLayout& layout() const { return layout_; }
   int64_t experts() const { return static_cast<int64_t>(matrices_.size()) / 3; }
   /// Packs expert `expert` into `row` (layout().row_bytes; padding is zeroed) and its globals into `scalars`.
