@@ -1,4 +1,5 @@
 # Functions that build.sh, demo.sh, test.sh and .ci/run share: messages, packages, parallel jobs, configure and build.
+# shellcheck shell=bash disable=SC2034,SC2068
 # To be sourced by bash from the root of the repository. Needs nothing but bash, coreutils, grep, sed and awk, so that it
 # runs on a machine where nothing is installed yet.
 
@@ -8,7 +9,8 @@ export LC_ALL=C.UTF-8  # dpkg's and apt's words are read below; a machine withou
 cmake_needed=3.25  # the format of CMakePresets.json
 
 # An entry "a|b" is one package that has two names: the first one installed or known to apt is taken.
-packages_program=(g++ cmake ninja-build)
+packages_program=(g++ cmake ninja-build libcli11-dev libedit-dev libfmt-dev libpcre2-dev libsimdjson-dev libspdlog-dev
+  libutf8proc-dev libxxhash-dev nlohmann-json3-dev)
 packages_tests=(libgtest-dev libgmock-dev)
 packages_clang=(clang 'libclang-rt-14-dev|libclang-rt-dev')
 packages_format=('clang-format-14|clang-format')
