@@ -13,6 +13,7 @@ parts=(
   "tsan|quick tests under clang's ThreadSanitizer|quick_tests tsan"
   "long|tests too long for each change|long_tests"
   "fresh|a minimal Debian 12 builds, tests and shows it|tools/fresh_machine.sh"
+  "fresh-ci|a minimal Debian 12 passes .ci/run|tools/fresh_machine.sh --ci"
 )
 table=docs/results/checks.md
 

@@ -4,6 +4,7 @@
 #
 #   tools/fresh_machine.sh              the commit HEAD
 #   tools/fresh_machine.sh --worktree   the tracked files as they are now
+#   tools/fresh_machine.sh --ci         .ci/run instead of the demo and the tests
 #
 # Needs root and debootstrap. Packages come from where this machine's own apt gets them (MIRROR=URL overrides). The base
 # system is kept in build/fresh/base; the machine made from it is removed unless the check fails.
@@ -55,7 +56,7 @@ copy_apt_access() {
 unpack_sources() {
   local git=(git -c safe.directory='*')
   mkdir -p "$root$inside"
-  if [[ ${1:-} == --worktree ]]; then
+  if [[ $worktree == yes ]]; then
     "${git[@]}" ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$root$inside"
   else
     "${git[@]}" archive HEAD | tar --extract --directory "$root$inside"
@@ -98,24 +99,37 @@ without_rights_it_says_what_to_install() {
 answers_with_speed() { enter ./demo.sh && grep -q 'tokens/s' "$here/$1.log"; }
 without_network() { unshare --net tools/fresh_machine.sh --enter ./demo.sh; }
 
-if [[ ${1:-} == --enter ]]; then  # used by without_network, useful to look around after a failure
-  shift
-  enter "$@"
-  exit
-fi
+worktree=no
+ci=no
+case ${1:-} in
+  '') ;;
+  --worktree) worktree=yes ;;
+  --ci) ci=yes ;;
+  --enter)  # used by without_network; to look around after a failure: tools/fresh_machine.sh --enter COMMAND...
+    shift
+    enter "$@"
+    exit
+    ;;
+  *) fail "usage: tools/fresh_machine.sh [--worktree | --ci]" ;;
+esac
 
 [[ -d $here/base ]] || make_base
 say "Making the machine"
 rm -rf $root
 cp -a $here/base $root
 copy_apt_access
-unpack_sources "$@"
+unpack_sources
 
-check refuses without_rights_it_says_what_to_install
-check demo answers_with_speed demo
-check test enter ./test.sh
-say "  $(grep 'tests passed' $here/test.log)"
-say "  $(grep 'not registered' $here/test.log)"
-check demo-again without_network
-((took_us < quick_us)) || fail "fresh machine: the demo's second run took $((took_us / 1000)) ms, more than $((quick_us / 1000))"
+if [[ $ci == yes ]]; then
+  check ci enter env CI=true bash .ci/run
+  say "  $(tail -n 1 $here/ci.log)"
+else
+  check refuses without_rights_it_says_what_to_install
+  check demo answers_with_speed demo
+  check test enter ./test.sh
+  say "  $(grep 'tests passed' $here/test.log)"
+  say "  $(grep 'not registered' $here/test.log)"
+  check demo-again without_network
+  ((took_us < quick_us)) || fail "fresh machine: the demo's second run took $((took_us / 1000)) ms, not under $((quick_us / 1000))"
+fi
 rm -rf $root

@@ -122,9 +122,10 @@ Install them and run this again with --no-install."
 
 # own_cgroups CONTROLLER: the folders of this process's control groups, innermost first, for both versions of them.
 own_cgroups() {
-  local base path
-  path=$(sed -n "s/^[0-9]*:\([^:]*,\)*$1\(,[^:]*\)*://p; s/^0:://p" /proc/self/cgroup 2>/dev/null | head -n 1)
+  local base path own
+  own=$(sed -n "s/^[0-9]*:\([^:]*,\)*$1\(,[^:]*\)*://p; s/^0:://p" /proc/self/cgroup 2>/dev/null | head -n 1)
   for base in /sys/fs/cgroup "/sys/fs/cgroup/$1"; do
+    path=$own
     while [[ -n $path && $path != / ]]; do
       say "$base$path"
       path=${path%/*}
