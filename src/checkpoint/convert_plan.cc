@@ -1,0 +1,114 @@
+// Planning the files of a converted checkpoint.
+#include "checkpoint/convert_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.h"
+#include "checkpoint/nvfp4.h"
+
+namespace sluice {
+namespace {
+
+bool drop_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+void check_quantisable(const Tensor& tensor) {
+  const bool plain =
+      tensor.dtype == DType::kBf16 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kF32;
+  if (plain && tensor.shape.size() == 2 && tensor.shape[1] % nvfp4::kGroup == 0) return;
+  throw Error(
+      ErrorCode::kUnsupported,
+      tensor.file + ": tensor '" + tensor.name + "' is " + std::string(name_of(tensor.dtype)) + " " +
+          format_shape(tensor.shape) +
+          "; to become NVFP4 it must be BF16, F16 or F32 with two dimensions, the last a multiple of 16");
+}
+
+std::vector<TensorSpec> outputs_of(const Tensor& tensor, bool quantise) {
+  if (!quantise) return {TensorSpec{tensor.name, tensor.dtype, tensor.shape}};
+  const int64_t n = tensor.shape[0], k = tensor.shape[1];
+  return {TensorSpec{tensor.name, DType::kU8, {n, k / 2}},
+          TensorSpec{tensor.name + "_scale", DType::kF8E4m3, {n, k / nvfp4::kGroup}},
+          TensorSpec{tensor.name + "_scale_2", DType::kF32, {}}};
+}
+
+// Larger elements first, then by name: every tensor is aligned to its element, as the reference writes files.
+void sort_specs(ConvertShard& shard) {
+  std::vector<size_t> order(shard.specs.size()), place(shard.specs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const TensorSpec &x = shard.specs[a], &y = shard.specs[b];
+    return std::tuple(size_of(y.dtype), std::string_view(x.name)) <
+           std::tuple(size_of(x.dtype), std::string_view(y.name));
+  });
+  std::vector<TensorSpec> sorted;
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    sorted.push_back(std::move(shard.specs[order[i]]));
+  }
+  shard.specs = std::move(sorted);
+  for (ConvertJob& job : shard.jobs) {
+    for (size_t& output : job.outputs) output = place[output];
+  }
+}
+
+void name_shards(std::vector<ConvertShard>& shards) {
+  if (shards.size() == 1) {
+    shards[0].file = "model.safetensors";
+    return;
+  }
+  for (size_t i = 0; i < shards.size(); ++i) {
+    std::array<char, 64> name;
+    std::snprintf(name.data(), name.size(), "model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
+    shards[i].file = name.data();
+  }
+}
+
+}  // namespace
+
+bool is_expert_weight(std::string_view name) {
+  if (!drop_suffix(name, "_proj.weight")) return false;
+  if (!drop_suffix(name, ".gate") && !drop_suffix(name, ".up") && !drop_suffix(name, ".down")) return false;
+  const std::string_view all = name;
+  while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
+  return name.size() < all.size() && name.ends_with(".mlp.experts.");
+}
+
+uint64_t ConvertShard::bytes() const {
+  return std::accumulate(specs.begin(), specs.end(), uint64_t{0},
+                         [](uint64_t sum, const TensorSpec& spec) { return sum + spec.bytes(); });
+}
+
+std::vector<ConvertShard> plan_nvfp4(const Checkpoint& checkpoint, uint64_t max_shard_bytes) {
+  std::vector<ConvertShard> shards;
+  uint64_t shard_bytes = 0;
+  for (const Tensor* tensor : checkpoint.tensors()) {
+    const bool quantise = is_expert_weight(tensor->name);
+    if (quantise) check_quantisable(*tensor);
+    const std::vector<TensorSpec> outputs = outputs_of(*tensor, quantise);
+    uint64_t bytes = 0;
+    for (const TensorSpec& spec : outputs) bytes += spec.bytes();
+    if (shards.empty() || (shard_bytes > 0 && shard_bytes + bytes > max_shard_bytes)) {
+      shards.emplace_back();
+      shard_bytes = 0;
+    }
+    ConvertShard& shard = shards.back();
+    ConvertJob& job = shard.jobs.emplace_back(ConvertJob{tensor, quantise, {}});
+    for (const TensorSpec& spec : outputs) {
+      job.outputs.push_back(shard.specs.size());
+      shard.specs.push_back(spec);
+    }
+    shard_bytes += bytes;
+  }
+  for (ConvertShard& shard : shards) sort_specs(shard);
+  name_shards(shards);
+  return shards;
+}
+
+}  // namespace sluice

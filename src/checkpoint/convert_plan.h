@@ -1,0 +1,35 @@
+// What a conversion writes, decided from headers alone: which tensors, in which file, how many bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace sluice {
+
+/// Whether a tensor is a routed expert's projection: "...mlp.experts.17.gate_proj.weight".
+bool is_expert_weight(std::string_view name);
+
+/// One tensor of the input with what becomes of it.
+struct ConvertJob {
+  const Tensor* source = nullptr;
+  bool quantise = false;
+  std::vector<size_t> outputs;  // indices of the shard's specs: the copy; or codes, scales and global
+};
+
+struct ConvertShard {
+  std::string file;
+  std::vector<TensorSpec> specs;  // in the file's order
+  std::vector<ConvertJob> jobs;
+  uint64_t bytes() const;
+};
+
+/// Shards of at most `max_shard_bytes` of tensors (a larger tensor has one of its own), named as the
+/// reference names them. Throws Error kUnsupported as convert does.
+std::vector<ConvertShard> plan_nvfp4(const Checkpoint& checkpoint, uint64_t max_shard_bytes);
+
+}  // namespace sluice
