@@ -1,0 +1,173 @@
+// `sluice eval`: logits, routes and greedy continuations of given ids, for comparison with a reference.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/loaded_model.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/safetensors.h"
+#include "engine/session.h"
+
+namespace sluice::apps {
+namespace {
+
+struct EvalOptions {
+  ModelOptions model;
+  std::string ids_file, logits_file;
+  int64_t decode_from = -1, greedy = 0;
+};
+
+using Sequence = std::vector<int32_t>;
+
+Sequence read_sequence(const nlohmann::json& array, const std::string& file) {
+  Sequence ids;
+  for (const auto& item : array) {
+    if (!item.is_number_integer() || item.get<int64_t>() < INT32_MIN || item.get<int64_t>() > INT32_MAX) {
+      throw Error(ErrorCode::kBadFile, file + ": expected a token id, found " + item.dump());
+    }
+    ids.push_back(item.get<int32_t>());
+  }
+  return ids;
+}
+
+std::vector<Sequence> read_sequences(const std::string& file) {
+  const std::string text = file == "-" ? read_standard_input() : read_text_file(file);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_array()) {
+    throw Error(ErrorCode::kBadFile, file + ": expected a JSON array of ids, or an array of such arrays");
+  }
+  std::vector<Sequence> sequences;
+  if (json.empty() || !json[0].is_array()) return {read_sequence(json, file)};
+  for (const auto& item : json) {
+    if (!item.is_array())
+      throw Error(ErrorCode::kBadFile, file + ": expected an array of ids, found " + item.dump());
+    sequences.push_back(read_sequence(item, file));
+  }
+  return sequences;
+}
+
+/// -log of the probability that `logits` give to `next`.
+double surprise(std::span<const float> logits, int32_t next) {
+  double highest = -INFINITY, sum = 0;
+  for (const float logit : logits) highest = std::max(highest, static_cast<double>(logit));
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - highest);
+  return highest + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(next)]);
+}
+
+/// Everything that one sequence gives.
+struct Result {
+  int64_t n = 0;
+  std::vector<float> logits;                      // [n, vocab]
+  std::map<int64_t, std::vector<int32_t>> top_k;  // layer -> [n, K]
+  Sequence greedy;
+  double surprise_sum = 0;
+};
+
+Result evaluate(Session& session, const Sequence& ids, const EvalOptions& options) {
+  Result result;
+  result.n = static_cast<int64_t>(ids.size());
+  const auto vocab = static_cast<size_t>(session.info().vocab_size);
+  session.observe_routes([&](int64_t layer, std::span<const int32_t> chosen, int64_t) {
+    auto& all = result.top_k[layer];
+    all.insert(all.end(), chosen.begin(), chosen.end());
+  });
+  const int64_t decode_from = options.decode_from < 0 ? result.n : options.decode_from;
+  session.run_all(ids, decode_from, [&](int64_t first, std::span<const float> logits, int64_t rows) {
+    if (!options.logits_file.empty()) result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+    for (int64_t r = 0; r < rows && first + r + 1 < result.n; ++r) {
+      result.surprise_sum += surprise(logits.subspan(static_cast<size_t>(r) * vocab, vocab),
+                                      ids[static_cast<size_t>(first + r + 1)]);
+    }
+  });
+  session.observe_routes(nullptr);
+  if (options.greedy == 0) return result;
+  GenerateOptions generation;
+  generation.max_tokens = options.greedy;
+  result.greedy = ids;
+  const GenerateResult more = generate(session, ids, generation, nullptr);
+  if (static_cast<int64_t>(more.ids.size()) < options.greedy) {
+    throw Error(ErrorCode::kInvalidArgument, "--greedy " + std::to_string(options.greedy) + ": " +
+                                                 std::to_string(ids.size()) + " tokens leave room for only " +
+                                                 std::to_string(more.ids.size()) + " of " +
+                                                 std::to_string(session.capacity()));
+  }
+  result.greedy.insert(result.greedy.end(), more.ids.begin(), more.ids.end());
+  return result;
+}
+
+void write(const std::string& file, const std::vector<Result>& results, const ModelInfo& info) {
+  std::vector<TensorToWrite> tensors;
+  for (size_t j = 0; j < results.size(); ++j) {
+    const Result& result = results[j];
+    const std::string index = std::to_string(j);
+    tensors.push_back({"logits." + index,
+                       DType::kF32,
+                       {result.n, info.vocab_size},
+                       std::as_bytes(std::span(result.logits))});
+    for (const auto& [layer, ids] : result.top_k) {
+      tensors.push_back({"topk." + index + "." + std::to_string(layer),
+                         DType::kI32,
+                         {result.n, info.top_k},
+                         std::as_bytes(std::span(ids))});
+    }
+    if (result.greedy.empty()) continue;
+    tensors.push_back({"greedy." + index,
+                       DType::kI32,
+                       {static_cast<int64_t>(result.greedy.size())},
+                       std::as_bytes(std::span(result.greedy))});
+  }
+  write_safetensors(file, tensors);
+}
+
+void run_eval(const EvalOptions& options) {
+  const std::vector<Sequence> sequences = read_sequences(options.ids_file);
+  LoadedModel loaded = LoadedModel::load(options.model);
+  Session session(*loaded.model, *loaded.device, {options.model.context_tokens, options.model.chunk_tokens});
+  std::vector<Result> results;
+  double sum = 0;
+  int64_t predictions = 0;
+  for (size_t j = 0; j < sequences.size(); ++j) {
+    const Result& result = results.emplace_back(evaluate(session, sequences[j], options));
+    sum += result.surprise_sum;
+    predictions += result.n - 1;
+    if (result.n < 2) continue;
+    std::printf("sequence %zu: %lld tokens, mean negative log-likelihood %.6f\n", j,
+                static_cast<long long>(result.n), result.surprise_sum / static_cast<double>(result.n - 1));
+  }
+  if (sequences.size() > 1 && predictions > 0) {
+    std::printf("all: %lld predictions, mean negative log-likelihood %.6f\n",
+                static_cast<long long>(predictions), sum / static_cast<double>(predictions));
+  }
+  if (!options.logits_file.empty()) write(options.logits_file, results, session.info());
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = program.add_subcommand("eval", "Logits, experts and likelihood of given ids");
+  options->model.add_to(*command, true);
+  command
+      ->add_option("--ids", options->ids_file,
+                   "JSON: one array of ids or an array of arrays; - is standard input")
+      ->required();
+  command->add_option(
+      "--logits", options->logits_file,
+      "Write here, as safetensors: logits.J [n, vocab] f32; topk.J.L [n, K] i32 for each MoE layer L, in "
+      "descending score; greedy.J with --greedy");
+  command
+      ->add_option("--decode-from", options->decode_from,
+                   "From this position on, ids pass one by one through the decode path (default: none)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--greedy", options->greedy,
+                   "Continue each sequence by N greedy tokens; end tokens are ignored")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([options] { run_eval(*options); });
+}
+
+}  // namespace sluice::apps

@@ -1,0 +1,55 @@
+// Loads a model for a command.
+#include "apps/loaded_model.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+
+#include "apps/progress_bar.h"
+
+namespace sluice::apps {
+
+void ModelOptions::add_to(CLI::App& command, bool with_context) {
+  command.add_option("--model", folder, "Folder with config.json and safetensors files")->required();
+  command.add_option("--compute", compute, "Numbers of the activations: f32, the reference")
+      ->check(CLI::IsMember({"f32"}))
+      ->capture_default_str();
+  command.add_option("--threads", threads, "Threads of the CPU backend; 0 means all usable cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  if (!with_context) return;
+  command
+      .add_option("--context", context_tokens,
+                  "Most tokens of prompt and answer; 0 means what the model was made for")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
+      ->check(CLI::Range(1, 8192))
+      ->capture_default_str();
+}
+
+LoadedModel LoadedModel::load(const ModelOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel loaded;
+  loaded.checkpoint = Checkpoint::open(options.folder);
+  loaded.device = make_host_device(options.threads);
+  LoadOptions load;
+  load.max_rows = options.chunk_tokens;
+  load.threads = options.threads;
+  ProgressBar bar("loading");
+  load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
+  loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
+  loaded.load_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return loaded;
+}
+
+std::vector<int32_t> LoadedModel::end_ids() const {
+  std::vector<int64_t> ids = checkpoint.generation_config().integers({"eos_token_id"});
+  if (ids.empty()) ids = checkpoint.config().integers({"eos_token_id"});
+  return {ids.begin(), ids.end()};
+}
+
+}  // namespace sluice::apps

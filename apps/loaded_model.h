@@ -1,0 +1,43 @@
+// A model that a command works with: checkpoint, device, weights and what surrounds them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "device/device.h"
+#include "models/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::apps {
+
+/// The flags of every command that runs a model.
+struct ModelOptions {
+  std::string folder;
+  std::string compute = "f32";
+  int threads = 0;
+  int64_t chunk_tokens = 512;
+  int64_t context_tokens = 0;
+
+  /// Adds --model, --compute, --threads; `with_context` adds --context and --chunk.
+  void add_to(CLI::App& command, bool with_context);
+};
+
+struct LoadedModel {
+  Checkpoint checkpoint;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Model> model;
+  double load_ms = 0;
+
+  /// Loads with a progress bar on standard error, which is erased at the end and absent where that is no
+  /// terminal.
+  static LoadedModel load(const ModelOptions& options);
+  /// End-of-text ids: generation_config.json's eos_token_id, else config.json's.
+  std::vector<int32_t> end_ids() const;
+};
+
+}  // namespace sluice::apps

@@ -1,0 +1,55 @@
+// Flags of the sampler.
+#include "apps/sampling_options.h"
+
+#include <CLI/CLI.hpp>
+#include <random>
+
+#include "base/error.h"
+
+namespace sluice::apps {
+
+void SamplingOptions::add_to(CLI::App& command) {
+  const std::string group = "Sampling (default: the model's generation_config.json)";
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->group(group);
+  };
+  add("--temperature", temperature, "0 is greedy");
+  add("--top-k", top_k, "Keep the k most likely tokens; 0 is off");
+  add("--top-p", top_p, "Keep the most likely tokens that together reach p; 1 is off, 0 is greedy");
+  add("--min-p", min_p, "Keep tokens with at least p times the highest probability; 0 is off");
+  add("--repetition-penalty", repetition_penalty,
+      "Above 1 makes tokens of prompt and answer less likely; 1 is off");
+  add("--presence-penalty", presence_penalty, "Subtracted once from tokens of the answer; 0 is off");
+  add("--frequency-penalty", frequency_penalty, "Subtracted for each occurrence in the answer; 0 is off");
+  add("--seed", seed, "The same seed, prompt and settings give the same answer");
+  add("--logit-bias", logit_bias, "ID=VALUE, added to that token's logit; may be repeated");
+  command.add_option("--max-tokens", max_tokens, "Longest answer in tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+SamplingParams SamplingOptions::resolve(const Config& generation_config) const {
+  SamplingParams p = sampling_defaults(generation_config);
+  if (temperature) p.temperature = *temperature;
+  if (top_k) p.top_k = *top_k;
+  if (top_p) p.top_p = *top_p;
+  if (min_p) p.min_p = *min_p;
+  if (repetition_penalty) p.repetition_penalty = *repetition_penalty;
+  if (presence_penalty) p.presence_penalty = *presence_penalty;
+  if (frequency_penalty) p.frequency_penalty = *frequency_penalty;
+  p.seed = seed ? *seed : std::random_device{}();
+  for (const std::string& item : logit_bias) {
+    const size_t equals = item.find('=');
+    int32_t id = 0;
+    double value = 0;
+    if (equals == std::string::npos || !CLI::detail::lexical_cast(item.substr(0, equals), id) ||
+        !CLI::detail::lexical_cast(item.substr(equals + 1), value)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "--logit-bias " + item + ": expected ID=VALUE, for example 42=-5");
+    }
+    p.logit_bias[id] = value;
+  }
+  return p;
+}
+
+}  // namespace sluice::apps

@@ -1,0 +1,84 @@
+// One conversation with a model: its tokens, its KV cache, and generation from it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/sampler.h"
+#include "models/model.h"
+
+namespace sluice {
+
+struct SessionOptions {
+  int64_t capacity_tokens = 0;  // of the KV cache; 0: the model's positions
+  int64_t chunk_tokens = 512;   // prefill takes at most so many tokens a forward
+};
+
+/// Runs tokens of one sequence through a model. Not thread-safe.
+class Session {
+ public:
+  /// Throws Error kOutOfMemory.
+  Session(Model& model, Device& device, const SessionOptions& options);
+
+  /// Makes the sequence equal to `ids`: keeps the longest common prefix with what was run before, forgets the
+  /// rest, and runs what is missing in chunks (at least the last token). Returns the logits of the last token
+  /// [vocab_size]. Throws Error kInvalidArgument: an empty sequence, an id outside the vocabulary, or "prompt
+  /// is too long: N tokens > M maximum".
+  std::span<const float> prefill(std::span<const int32_t> ids);
+  /// Appends one token and returns its logits. Throws as prefill.
+  std::span<const float> decode(int32_t id);
+
+  /// Runs `ids` from an empty sequence and gives the logits of every token to `sink`, in order: (first
+  /// position, logits [rows, vocab_size], rows). Tokens from `decode_from` on go one by one.
+  void run_all(std::span<const int32_t> ids, int64_t decode_from,
+               const std::function<void(int64_t, std::span<const float>, int64_t)>& sink);
+
+  void observe_routes(RouteObserver observer) { routes_ = std::move(observer); }
+  const std::vector<int32_t>& ids() const { return ids_; }
+  int64_t cached_tokens() const {
+    return cached_tokens_;
+  }  // of the last prefill: tokens that were not run again
+  int64_t capacity() const { return cache_.capacity(); }
+  const ModelInfo& info() const { return model_.info(); }
+
+ private:
+  void check_ids(std::span<const int32_t> ids) const;
+  std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows);
+
+  Model& model_;
+  std::unique_ptr<Stream> stream_;
+  KvCache cache_;
+  int64_t chunk_tokens_;
+  int64_t cached_tokens_ = 0;
+  std::vector<int32_t> ids_;
+  std::vector<float> logits_;
+  RouteObserver routes_;
+};
+
+struct GenerateOptions {
+  SamplingParams sampling;
+  int64_t max_tokens = 512;
+  std::vector<int32_t> end_ids;  // generation stops after one of these; it is part of the result
+};
+
+enum class FinishReason { kStop, kLength, kCancelled };
+std::string_view name_of(FinishReason reason);  // "stop", "length", "cancelled"
+
+struct GenerateResult {
+  std::vector<int32_t> ids;  // with the end token, if one came
+  std::vector<SampledToken> tokens;
+  FinishReason finish_reason = FinishReason::kLength;
+  double ttft_ms = 0;      // from the call to the first token
+  double prefill_tps = 0;  // prompt tokens that were run, a second
+  double decode_tps = 0;   // tokens after the first, a second
+};
+
+/// Generates from `prompt`. `on_token` sees each token as it comes and returns false to stop. max_tokens is
+/// cut to what the session has room for; 0 or less is an error.
+GenerateResult generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
+                        const std::function<bool(const SampledToken&)>& on_token);
+
+}  // namespace sluice

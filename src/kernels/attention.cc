@@ -1,0 +1,87 @@
+// Attention on the host: scores, softmax and weighted sum of one query head at a time.
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/vector_ops.h"
+
+namespace sluice {
+namespace {
+
+/// One query head against positions 0 ... positions - 1.
+void attend(const float* q, const float* keys, const float* values, int64_t positions, int64_t head_dim,
+            float scale, std::vector<float>& scores, float* y) {
+  const VectorOps& ops = vector_ops();
+  scores.resize(static_cast<size_t>(positions));
+  float highest = -INFINITY;
+  for (int64_t p = 0; p < positions; ++p) {
+    const float score = ops.dot(q, keys + p * head_dim, head_dim) * scale;
+    scores[static_cast<size_t>(p)] = score;
+    highest = std::max(highest, score);
+  }
+  std::fill(y, y + head_dim, 0.0f);
+  float sum = 0;
+  for (int64_t p = 0; p < positions; ++p) {
+    const float weight = std::exp(scores[static_cast<size_t>(p)] - highest);
+    sum += weight;
+    ops.add_scaled(y, values + p * head_dim, weight, head_dim);
+  }
+  for (int64_t i = 0; i < head_dim; ++i) y[i] /= sum;
+}
+
+}  // namespace
+
+void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int64_t first_position,
+              const KvLayer& cache) {
+  SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
+  const int64_t width = cache.kv_heads * cache.head_dim;
+  stream.launch(
+      {.name = "kv_store",
+       .reads = {range_of(k, rows * width), range_of(v, rows * width)},
+       .writes = {range_of(cache.keys, cache.elements()), range_of(cache.values, cache.elements())}},
+      [=](const HostContext&) {
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t h = 0; h < cache.kv_heads; ++h) {
+            const int64_t from = r * width + h * cache.head_dim;
+            const int64_t to = cache.offset(h, first_position + r);
+            std::copy_n(k + from, cache.head_dim, cache.keys + to);
+            std::copy_n(v + from, cache.head_dim, cache.values + to);
+          }
+        }
+      });
+}
+
+void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int64_t first_position,
+               float scale, const KvLayer& cache, float* y) {
+  SLUICE_CHECK(cache.kv_heads > 0 && heads % cache.kv_heads == 0);
+  SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
+  const int64_t group = heads / cache.kv_heads;
+  const int64_t dim = cache.head_dim;
+  const int64_t pairs = rows * first_position + rows * (rows + 1) / 2;
+  stream.launch({.name = "attention",
+                 .reads = {range_of(q, rows * heads * dim), range_of(cache.keys, cache.elements()),
+                           range_of(cache.values, cache.elements())},
+                 .writes = {range_of(y, rows * heads * dim)},
+                 .flops = static_cast<uint64_t>(4 * pairs * heads * dim)},
+                [=](const HostContext& host) {
+                  const int64_t cost = std::max<int64_t>(1, pairs * dim / std::max<int64_t>(1, rows));
+                  const int64_t grain = std::max<int64_t>(1, 64 * 1024 / cost);
+                  host.pool.parallel_for(rows * heads, grain, [=](int64_t begin, int64_t end) {
+                    static thread_local std::vector<float> scores;
+                    for (int64_t i = begin; i < end; ++i) {
+                      // All rows of a head follow each other, so that its keys stay in the cache.
+                      const int64_t head = i / rows, row = i % rows;
+                      const int64_t base = cache.offset(head / group, 0);
+                      const int64_t at = (row * heads + head) * dim;
+                      attend(q + at, cache.keys + base, cache.values + base, first_position + row + 1, dim,
+                             scale, scores, y + at);
+                    }
+                  });
+                });
+}
+
+}  // namespace sluice

@@ -1,0 +1,156 @@
+// Routed experts on the host: all gate and up products, the activation, all down products, then the weighted
+// sums.
+#include "kernels/experts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/norm.h"
+#include "kernels/products.h"
+
+namespace sluice {
+namespace {
+
+/// The (row, rank) pairs of the routes, grouped by expert.
+struct Groups {
+  struct Piece {  // a range of output columns of one expert
+    int32_t expert;
+    int64_t begin, end;
+  };
+  std::vector<int64_t> first;  // [experts + 1] into `pairs`
+  std::vector<int64_t> pairs;  // row * k + rank, ascending inside an expert
+
+  Groups(const ExpertRoutes& routes, int64_t experts) : first(static_cast<size_t>(experts) + 1) {
+    const int64_t n = routes.rows * routes.k;
+    for (int64_t i = 0; i < n; ++i) {
+      SLUICE_CHECK(routes.ids[i] >= -1 && routes.ids[i] < experts);
+      if (routes.ids[i] >= 0) ++first[static_cast<size_t>(routes.ids[i]) + 1];
+    }
+    for (size_t e = 1; e < first.size(); ++e) first[e] += first[e - 1];
+    pairs.resize(static_cast<size_t>(first.back()));
+    std::vector<int64_t> next(first.begin(), first.end() - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      if (routes.ids[i] >= 0) pairs[static_cast<size_t>(next[static_cast<size_t>(routes.ids[i])]++)] = i;
+    }
+  }
+
+  int64_t size(int32_t expert) const {
+    return first[static_cast<size_t>(expert) + 1] - first[static_cast<size_t>(expert)];
+  }
+  const int64_t* begin(int32_t expert) const { return pairs.data() + first[static_cast<size_t>(expert)]; }
+
+  /// Cuts the `columns` output columns of every used expert into pieces of parallel work.
+  std::vector<Piece> pieces(int64_t columns, int64_t k) const {
+    std::vector<Piece> result;
+    for (int32_t e = 0; e + 1 < static_cast<int32_t>(first.size()); ++e) {
+      if (size(e) == 0) continue;
+      const int64_t grain = products_grain(size(e), k);
+      for (int64_t b = 0; b < columns; b += grain) result.push_back({e, b, std::min(columns, b + grain)});
+    }
+    return result;
+  }
+};
+
+void multiply(const Matrix& w, int64_t begin, int64_t end, const std::vector<const float*>& x,
+              std::vector<float*>& y) {
+  products()(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, y.data());
+}
+
+void expert_mlp_host(const HostContext& host, const float* x, const ExpertRoutes& routes,
+                     const ExpertRows& experts, float* scratch, float* y) {
+  const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
+  const int64_t pairs = routes.rows * routes.k;
+  float* activations = scratch;              // [pairs, inner]
+  float* outputs = scratch + pairs * inner;  // [pairs, hidden]
+  const Groups groups(routes, experts.experts);
+  const auto matrices = [&](int32_t e) {
+    const auto row = static_cast<size_t>(experts.row_of[e]) * experts.layout.row_bytes;
+    return matrices_of(experts.layout, experts.rows + row, experts.scalars + int64_t{e} * kScalarsPerExpert);
+  };
+
+  const auto run = [&](int64_t columns, int64_t k, const auto& body) {
+    const std::vector<Groups::Piece> pieces = groups.pieces(columns, k);
+    host.pool.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) body(pieces[static_cast<size_t>(p)]);
+    });
+  };
+
+  run(inner, hidden, [&](const Groups::Piece& piece) {
+    const ExpertMatrices m = matrices(piece.expert);
+    const auto n = static_cast<size_t>(groups.size(piece.expert));
+    const int64_t* pair = groups.begin(piece.expert);
+    const int64_t width = piece.end - piece.begin;
+    std::vector<float> up(n * static_cast<size_t>(width));
+    std::vector<const float*> in(n);
+    std::vector<float*> gate_out(n), up_out(n);
+    for (size_t i = 0; i < n; ++i) {
+      in[i] = x + pair[i] / routes.k * hidden;
+      gate_out[i] = activations + pair[i] * inner + piece.begin;
+      up_out[i] = up.data() + static_cast<int64_t>(i) * width;
+    }
+    multiply(m.gate, piece.begin, piece.end, in, gate_out);
+    multiply(m.up, piece.begin, piece.end, in, up_out);
+    for (size_t i = 0; i < n; ++i) silu_and_multiply_host(gate_out[i], up_out[i], width, gate_out[i]);
+  });
+
+  run(hidden, inner, [&](const Groups::Piece& piece) {
+    const ExpertMatrices m = matrices(piece.expert);
+    const auto n = static_cast<size_t>(groups.size(piece.expert));
+    const int64_t* pair = groups.begin(piece.expert);
+    std::vector<const float*> in(n);
+    std::vector<float*> out(n);
+    for (size_t i = 0; i < n; ++i) {
+      in[i] = activations + pair[i] * inner;
+      out[i] = outputs + pair[i] * hidden + piece.begin;
+    }
+    multiply(m.down, piece.begin, piece.end, in, out);
+  });
+
+  host.pool.parallel_for(routes.rows, std::max<int64_t>(1, 16 * 1024 / hidden),
+                         [&](int64_t begin, int64_t end) {
+                           for (int64_t r = begin; r < end; ++r) {
+                             float* out = y + r * hidden;
+                             std::fill(out, out + hidden, 0.0f);
+                             for (int64_t i = r * routes.k; i < (r + 1) * routes.k; ++i) {
+                               if (routes.ids[i] < 0) continue;
+                               for (int64_t j = 0; j < hidden; ++j)
+                                 out[j] += routes.weights[i] * outputs[i * hidden + j];
+                             }
+                           }
+                         });
+}
+
+}  // namespace
+
+ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const float* scalars) {
+  const int64_t hidden = layout.hidden, inner = layout.intermediate;
+  const auto part = [&](const RowLayout::Part& numbers, const RowLayout::Part& scales, size_t half, int64_t n,
+                        int64_t k, float global) {
+    const std::byte* scale = scales.bytes == 0 ? nullptr : row + scales.offset + half * scales.bytes / 2;
+    return Matrix{layout.format, n, k, row + numbers.offset + half * numbers.bytes / 2, scale, global};
+  };
+  return {part(layout.gate_up, layout.gate_up_scale, 0, inner, hidden, scalars[0]),
+          part(layout.gate_up, layout.gate_up_scale, 1, inner, hidden, scalars[1]),
+          part(layout.down, layout.down_scale, 0, hidden, inner, scalars[2])};
+}
+
+int64_t expert_scratch_floats(int64_t rows, int64_t k, int64_t hidden, int64_t intermediate) {
+  return rows * k * (hidden + intermediate);
+}
+
+void expert_mlp(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
+                float* scratch, float* y) {
+  const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
+  const int64_t pairs = routes.rows * routes.k;
+  stream.launch({.name = "expert_mlp",
+                 .reads = {range_of(x, routes.rows * hidden), range_of(routes.ids, pairs),
+                           range_of(routes.weights, pairs)},
+                 .writes = {range_of(scratch, expert_scratch_floats(routes.rows, routes.k, hidden, inner)),
+                            range_of(y, routes.rows * hidden)},
+                 .flops = static_cast<uint64_t>(6 * pairs * hidden * inner)},
+                [=](const HostContext& host) { expert_mlp_host(host, x, routes, experts, scratch, y); });
+}
+
+}  // namespace sluice

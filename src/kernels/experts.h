@@ -1,0 +1,38 @@
+// The grouped products of a layer's routed experts.
+#pragma once
+
+#include "checkpoint/weights.h"
+#include "device/stream.h"
+#include "kernels/matrix.h"
+
+namespace sluice {
+
+/// Where the experts of one layer lie: expert e's packed row is `rows + row_of[e] * layout.row_bytes`.
+struct ExpertRows {
+  RowLayout layout;
+  const std::byte* rows = nullptr;
+  const int32_t* row_of = nullptr;  // [experts]
+  const float* scalars = nullptr;   // [experts, kScalarsPerExpert]
+  int64_t experts = 0;
+};
+
+/// Which experts each row of activations goes to. An id of -1 (a row that only pads a batch) adds nothing.
+struct ExpertRoutes {
+  const int32_t* ids = nullptr;    // [rows, k]
+  const float* weights = nullptr;  // [rows, k]
+  int64_t rows = 0, k = 0;
+};
+
+/// y[r, :] = sum over i, in order, of weights[r, i] * down(silu(gate(x[r])) * up(x[r])) of expert ids[r, i].
+/// x and y [rows, hidden]; `scratch` has expert_scratch_floats(...) values.
+void expert_mlp(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
+                float* scratch, float* y);
+int64_t expert_scratch_floats(int64_t rows, int64_t k, int64_t hidden, int64_t intermediate);
+
+/// The three matrices of an expert's packed row.
+struct ExpertMatrices {
+  Matrix gate, up, down;
+};
+ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const float* scalars);
+
+}  // namespace sluice

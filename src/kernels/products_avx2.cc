@@ -1,0 +1,235 @@
+// Dot products with AVX2, FMA and F16C.
+//
+// The canonical sum of one output: one accumulator of 8 lanes, blocks of 8 columns in order, lanes reduced in
+// a fixed tree, then the columns past the last full group of 16 one by one. A single row is multiplied
+// straight from the weight's format (decode is bound by the bytes of the weights); several rows share a
+// decoded panel. Both follow that sum.
+#include "kernels/products.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/scalar.h"
+
+#define SLUICE_AVX2 __attribute__((target("avx2,fma,f16c")))
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kGroup = 16;      // columns that one load gives
+constexpr int64_t kPanelRows = 32;  // weight rows decoded together: 256 KiB of f32 at k = 2048, an L2 cache
+constexpr int64_t kTileRows = 4;    // 4 x 2 accumulators and their operands fit the 16 registers
+
+struct Pair {
+  __m256 low, high;  // columns 0..7 and 8..15 of a group
+};
+
+// Loaders: group `g` of weight row `j`, counted from the row that the loader was made for.
+struct F32Rows {
+  const float* data;
+  int64_t k;
+  F32Rows(const Matrix& w, int64_t first) : data(static_cast<const float*>(w.data) + first * w.k), k(w.k) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    const float* p = data + j * k + g * kGroup;
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+};
+
+struct F16Rows {
+  const uint16_t* data;
+  int64_t k;
+  F16Rows(const Matrix& w, int64_t first)
+      : data(static_cast<const uint16_t*>(w.data) + first * w.k), k(w.k) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    const auto* p = reinterpret_cast<const __m128i*>(data + j * k + g * kGroup);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(p)), _mm256_cvtph_ps(_mm_loadu_si128(p + 1))};
+  }
+};
+
+struct Bf16Rows {
+  const uint16_t* data;
+  int64_t k;
+  Bf16Rows(const Matrix& w, int64_t first)
+      : data(static_cast<const uint16_t*>(w.data) + first * w.k), k(w.k) {}
+  SLUICE_AVX2 static __m256 widen(__m128i halves) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    const auto* p = reinterpret_cast<const __m128i*>(data + j * k + g * kGroup);
+    return {widen(_mm_loadu_si128(p)), widen(_mm_loadu_si128(p + 1))};
+  }
+};
+
+struct Nvfp4Rows {
+  const uint8_t *codes, *scales;
+  int64_t k;
+  float global;
+  Nvfp4Rows(const Matrix& w, int64_t first)
+      : codes(static_cast<const uint8_t*>(w.data) + first * w.k / 2),
+        scales(static_cast<const uint8_t*>(w.scale) + first * w.k / 16),
+        k(w.k),
+        global(w.global) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    // Twice the e2m1 values, so that they are integers; the half goes into the scale, exactly.
+    const __m128i doubled = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + j * k / 2 + g * 8));
+    const __m128i mask = _mm_set1_epi8(15);
+    const __m128i even = _mm_and_si128(bytes, mask);
+    const __m128i odd = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+    const __m128i values = _mm_shuffle_epi8(doubled, _mm_unpacklo_epi8(even, odd));
+    const __m256 scale = _mm256_set1_ps(kE4m3Values[scales[j * k / 16 + g]] * global * 0.5f);
+    const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(values));
+    const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(values, 8)));
+    return {_mm256_mul_ps(low, scale), _mm256_mul_ps(high, scale)};
+  }
+};
+
+SLUICE_AVX2 inline float reduce(__m256 v) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  s = _mm_add_ss(s, _mm_movehdup_ps(s));
+  return _mm_cvtss_f32(s);
+}
+
+// The columns past the last full group; only matrices with a ragged k have them.
+float add_tail(float sum, const float* x, const float* w, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) sum += x[k] * w[k];
+  return sum;
+}
+
+/// N weight rows from `first` times one row of x, straight from the format.
+template <class Rows, int N>
+SLUICE_AVX2 void one_row(const float* x, const Matrix& w, int64_t first, float* y) {
+  const Rows rows(w, first);
+  __m256 sums[N];
+  for (int j = 0; j < N; ++j) sums[j] = _mm256_setzero_ps();
+  const int64_t groups = w.k / kGroup;
+  for (int64_t g = 0; g < groups; ++g) {
+    const __m256 x0 = _mm256_loadu_ps(x + g * kGroup), x1 = _mm256_loadu_ps(x + g * kGroup + 8);
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const Pair pair = rows.load(j, g);
+      sums[j] = _mm256_fmadd_ps(x1, pair.high, _mm256_fmadd_ps(x0, pair.low, sums[j]));
+    }
+  }
+  for (int j = 0; j < N; ++j) y[j] = reduce(sums[j]);
+}
+
+/// R rows of x times N decoded weight rows.
+template <int R, int N>
+SLUICE_AVX2 void tile(const float* const* x, const float* panel, int64_t stride, int64_t k, float* const* y,
+                      int64_t j0) {
+  __m256 sums[R][N];
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < N; ++j) sums[r][j] = _mm256_setzero_ps();
+  const int64_t full = k / kGroup * kGroup;
+  for (int64_t i = 0; i < full; i += 8) {
+    __m256 w[N];
+    for (int j = 0; j < N; ++j) w[j] = _mm256_loadu_ps(panel + (j0 + j) * stride + i);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const __m256 value = _mm256_loadu_ps(x[r] + i);
+      for (int j = 0; j < N; ++j) sums[r][j] = _mm256_fmadd_ps(value, w[j], sums[r][j]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < N; ++j)
+      y[r][j0 + j] = add_tail(reduce(sums[r][j]), x[r], panel + (j0 + j) * stride, full, k);
+}
+
+template <int N>
+void tile_rows(int64_t rows, const float* const* x, const float* panel, int64_t stride, int64_t k,
+               float* const* y, int64_t j0) {
+  switch (rows) {
+    case 1:
+      return tile<1, N>(x, panel, stride, k, y, j0);
+    case 2:
+      return tile<2, N>(x, panel, stride, k, y, j0);
+    case 3:
+      return tile<3, N>(x, panel, stride, k, y, j0);
+    default:
+      return tile<4, N>(x, panel, stride, k, y, j0);
+  }
+}
+
+template <class Rows>
+SLUICE_AVX2 void decode(const Matrix& w, int64_t row, float* values) {
+  const Rows source(w, row);
+  const int64_t groups = w.k / kGroup;
+  for (int64_t g = 0; g < groups; ++g) {
+    const Pair pair = source.load(0, g);
+    _mm256_storeu_ps(values + g * kGroup, pair.low);
+    _mm256_storeu_ps(values + g * kGroup + 8, pair.high);
+  }
+  if (w.k % kGroup == 0) return;
+  // A ragged k: only formats without groups have one, and the reference decodes them to the same values.
+  static thread_local std::vector<float> whole;
+  whole.resize(static_cast<size_t>(w.k));
+  decode_row(w, row, whole.data());
+  std::copy(whole.begin() + groups * kGroup, whole.end(), values + groups * kGroup);
+}
+
+template <class Rows>
+void run_panels(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
+                float* const* y) {
+  static thread_local std::vector<float> panel;
+  static thread_local std::vector<float*> out;
+  const int64_t stride = (w.k + 7) / 8 * 8;
+  panel.resize(static_cast<size_t>(kPanelRows * stride));
+  out.resize(static_cast<size_t>(rows));
+  for (int64_t j0 = 0; j0 < count; j0 += kPanelRows) {
+    const int64_t n = std::min(kPanelRows, count - j0);
+    for (int64_t j = 0; j < n; ++j) decode<Rows>(w, first + j0 + j, panel.data() + j * stride);
+    for (int64_t r = 0; r < rows; ++r) out[static_cast<size_t>(r)] = y[r] + j0;
+    for (int64_t r = 0; r < rows; r += kTileRows) {
+      const int64_t some = std::min(kTileRows, rows - r);
+      int64_t j = 0;
+      for (; j + 2 <= n; j += 2) tile_rows<2>(some, x + r, panel.data(), stride, w.k, out.data() + r, j);
+      if (j < n) tile_rows<1>(some, x + r, panel.data(), stride, w.k, out.data() + r, j);
+    }
+  }
+}
+
+template <class Rows>
+void run(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
+         float* const* y) {
+  if (rows != 1 || w.k % kGroup != 0) return run_panels<Rows>(x, rows, w, first, count, y);
+  int64_t j = 0;
+  for (; j + 8 <= count; j += 8) one_row<Rows, 8>(x[0], w, first + j, y[0] + j);
+  for (; j < count; ++j) one_row<Rows, 1>(x[0], w, first + j, y[0] + j);
+}
+
+}  // namespace
+
+void products_avx2(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
+                   float* const* y) {
+  switch (w.format) {
+    case WeightFormat::kF32:
+      return run<F32Rows>(x, rows, w, first, count, y);
+    case WeightFormat::kF16:
+      return run<F16Rows>(x, rows, w, first, count, y);
+    case WeightFormat::kBf16:
+      return run<Bf16Rows>(x, rows, w, first, count, y);
+    case WeightFormat::kNvfp4:
+      return run<Nvfp4Rows>(x, rows, w, first, count, y);
+  }
+}
+
+}  // namespace sluice
+
+#else
+
+namespace sluice {
+
+void products_avx2(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
+                   float* const* y) {
+  products_ref(x, rows, w, first, count, y);
+}
+
+}  // namespace sluice
+
+#endif

@@ -1,0 +1,108 @@
+// Reads the weights of Qwen3-MoE.
+#include "models/qwen3_moe/weights.h"
+
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <string>
+
+#include "base/thread_pool.h"
+
+namespace sluice::qwen3_moe {
+namespace {
+
+/// Adds up the bytes that were read and hands them on, one caller at a time.
+class Progress {
+ public:
+  Progress(const LoadOptions& options, uint64_t total) : options_(options), total_(total) {}
+  void add(size_t bytes) {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    options_.progress(done_ += bytes, total_);
+  }
+
+ private:
+  const LoadOptions& options_;
+  const uint64_t total_;
+  std::mutex mutex_;
+  uint64_t done_ = 0;
+};
+
+Attention read_attention(DenseWeightReader& store, const std::string& name, const ModelConfig& c) {
+  Attention a;
+  const int64_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
+  a.q = store.matrix(name + "q_proj", q_width, c.hidden);
+  a.k = store.matrix(name + "k_proj", kv_width, c.hidden);
+  a.v = store.matrix(name + "v_proj", kv_width, c.hidden);
+  a.o = store.matrix(name + "o_proj", c.hidden, q_width);
+  a.q_norm = store.vector(name + "q_norm.weight", c.head_dim);
+  a.k_norm = store.vector(name + "k_norm.weight", c.head_dim);
+  if (c.attention_bias) {
+    a.q_bias = store.vector(name + "q_proj.bias", q_width);
+    a.k_bias = store.vector(name + "k_proj.bias", kv_width);
+    a.v_bias = store.vector(name + "v_proj.bias", kv_width);
+    a.o_bias = store.vector(name + "o_proj.bias", c.hidden);
+  }
+  return a;
+}
+
+DenseMlp read_dense(DenseWeightReader& store, const std::string& name, const ModelConfig& c) {
+  return {store.matrix(name + "gate_proj", c.dense_intermediate, c.hidden),
+          store.matrix(name + "up_proj", c.dense_intermediate, c.hidden),
+          store.matrix(name + "down_proj", c.hidden, c.dense_intermediate)};
+}
+
+/// theta^(-2i / d) in f32, as the reference computes it.
+std::vector<float> rope_frequencies(const ModelConfig& c) {
+  std::vector<float> frequencies(static_cast<size_t>(c.head_dim / 2));
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(c.head_dim);
+    frequencies[i] = 1.0f / std::pow(static_cast<float>(c.rope_theta), exponent);
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device& device, Stream& stream,
+                     const LoadOptions& options) {
+  Progress progress(options, checkpoint.total_bytes());
+  ThreadPool pool(options.threads);
+  Weights w;
+  DenseWeightReader reader(checkpoint, device, stream, [&](size_t bytes) { progress.add(bytes); });
+  w.embedding = reader.matrix("model.embed_tokens", c.vocab_size, c.hidden);
+  w.head = c.tied_embeddings ? w.embedding : reader.matrix("lm_head", c.vocab_size, c.hidden);
+  w.final_norm = reader.vector("model.norm.weight", c.hidden);
+  w.rope_frequencies = reader.constants(rope_frequencies(c));
+  w.identity.resize(static_cast<size_t>(c.experts));
+  std::iota(w.identity.begin(), w.identity.end(), 0);
+  w.layers.resize(static_cast<size_t>(c.layers));
+
+  // Find every tensor of the experts before the first byte is read: what is missing is said at once.
+  std::vector<std::optional<StoredExperts>> stored(w.layers.size());
+  for (size_t l = 0; l < w.layers.size(); ++l) {
+    if (!c.is_moe[l]) continue;
+    const std::string name = "model.layers." + std::to_string(l) + ".mlp.experts";
+    stored[l] = StoredExperts::find(checkpoint, name, c.experts, c.hidden, c.expert_intermediate);
+  }
+  for (size_t l = 0; l < w.layers.size(); ++l) {
+    Layer& layer = w.layers[l];
+    const std::string name = "model.layers." + std::to_string(l) + ".";
+    layer.input_norm = reader.vector(name + "input_layernorm.weight", c.hidden);
+    layer.post_attention_norm = reader.vector(name + "post_attention_layernorm.weight", c.hidden);
+    layer.attention = read_attention(reader, name + "self_attn.", c);
+    if (!stored[l]) {
+      layer.dense = read_dense(reader, name + "mlp.", c);
+      continue;
+    }
+    MoeMlp& moe = layer.moe.emplace();
+    moe.router = reader.matrix(name + "mlp.gate", c.experts, c.hidden);
+    moe.rows = read_layer_rows(*stored[l], device, pool, [&](size_t bytes) { progress.add(bytes); });
+    moe.experts = {moe.rows.layout, moe.rows.rows.as<std::byte>(), w.identity.data(), moe.rows.scalars.data(),
+                   c.experts};
+  }
+  w.dense = reader.take_buffers();
+  return w;
+}
+
+}  // namespace sluice::qwen3_moe

@@ -1,0 +1,51 @@
+// The weights of Qwen3-MoE by the names of the checkpoint.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "experts/host_rows.h"
+#include "kernels/experts.h"
+#include "models/dense_weights.h"
+#include "models/model.h"
+#include "models/qwen3_moe/config.h"
+
+namespace sluice::qwen3_moe {
+
+struct Attention {
+  Matrix q, k, v, o;  // [heads * d, H], [kv_heads * d, H] twice, [H, heads * d]
+  const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr,
+              *o_bias = nullptr;                     // null without attention_bias
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [d]
+};
+
+struct DenseMlp {
+  Matrix gate, up, down;  // [I, H], [I, H], [H, I]
+};
+
+struct MoeMlp {
+  Matrix router;       // [E, H]
+  LayerRows rows;      // the experts
+  ExpertRows experts;  // the view of `rows` that kernels get
+};
+
+struct Layer {
+  const float *input_norm = nullptr, *post_attention_norm = nullptr;  // [H]
+  Attention attention;
+  std::optional<DenseMlp> dense;  // one of the two
+  std::optional<MoeMlp> moe;
+};
+
+struct Weights {
+  std::vector<Buffer> dense;  // the owners of what the views below show
+  Matrix embedding, head;     // [V, H]
+  const float* final_norm = nullptr;
+  const float* rope_frequencies = nullptr;  // [d / 2]
+  std::vector<int32_t> identity;            // row_of of every layer: expert e lies in row e
+  std::vector<Layer> layers;
+};
+
+Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& config, Device& device, Stream& stream,
+                     const LoadOptions& options);
+
+}  // namespace sluice::qwen3_moe

@@ -1,0 +1,49 @@
+// The list of families. A new family is one folder and one line here.
+#include <string>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "models/model.h"
+#include "models/qwen3_moe/qwen3_moe.h"
+
+namespace sluice {
+namespace {
+
+struct Family {
+  const char* model_type;
+  const char* architecture;
+  std::unique_ptr<Model> (*load)(const Checkpoint&, Device&, const LoadOptions&);
+};
+
+constexpr Family kFamilies[] = {
+    {"qwen3_moe", "Qwen3MoeForCausalLM", load_qwen3_moe},
+};
+
+std::string known_families() {
+  std::string list;
+  for (const Family& family : kFamilies) {
+    list += (list.empty() ? "" : ", ") + std::string(family.model_type) + " (" + family.architecture + ")";
+  }
+  return list;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, Device& device, const LoadOptions& options) {
+  const Config& config = checkpoint.config();
+  const std::string type = config.string_or({"model_type"}, "");
+  const std::vector<std::string> architectures = config.strings({"architectures"});
+  for (const Family& family : kFamilies) {
+    if (type == family.model_type) return family.load(checkpoint, device, options);
+  }
+  for (const Family& family : kFamilies) {
+    if (type.empty() && !architectures.empty() && architectures[0] == family.architecture) {
+      return family.load(checkpoint, device, options);
+    }
+  }
+  const std::string found = !type.empty() ? type : architectures.empty() ? "no model_type" : architectures[0];
+  throw Error(ErrorCode::kUnsupported, config.file() + ": unknown architecture \"" + found +
+                                           "\"; the known ones are: " + known_families());
+}
+
+}  // namespace sluice
