@@ -1,4 +1,5 @@
-// The commands of the program. Each function adds one subcommand; its callback does the work and throws Error.
+// The commands of the program. Each function adds one subcommand; its callback does the work and throws
+// Error.
 #pragma once
 
 namespace CLI {

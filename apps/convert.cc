@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "commands.h"
 
@@ -33,6 +33,11 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
+WeightFormat format_from_name(const std::string& name) {
+  if (name == name_of(WeightFormat::kNvfp4)) return WeightFormat::kNvfp4;
+  throw Error(ErrorCode::kInvalidArgument, "--format " + name + ": experts can be converted to nvfp4");
+}
+
 void run_convert(const ConvertOptions& given) {
   ConvertOptions options = given;
   ProgressLine line;
@@ -54,11 +59,12 @@ void add_convert(CLI::App& program) {
       program.add_subcommand("convert", "Write a checkpoint with its routed experts quantised");
   command->add_option("--model", options->model, "Folder with the checkpoint to convert")->required();
   command->add_option("--out", options->out, "Folder to write; must not exist or be empty")->required();
-  command->add_option("--format", options->format, "Format of the routed experts: nvfp4")
-      ->required()
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, WeightFormat>{{"nvfp4", WeightFormat::kNvfp4}}));
-  command->callback([options] { run_convert(*options); });
+  auto format = std::make_shared<std::string>();
+  command->add_option("--format", *format, "Format of the routed experts: nvfp4")->required();
+  command->callback([options, format] {
+    options->format = format_from_name(*format);
+    run_convert(*options);
+  });
 }
 
 }  // namespace sluice::apps

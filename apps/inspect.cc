@@ -136,6 +136,7 @@ void print_json(const Checkpoint& checkpoint, const Summary& summary, bool tenso
   out["expert_formats"] = summary.inventory.expert_formats;
   out["quantization"] = summary.quantization;
   out["total"] = to_json(summary.inventory.total);
+  out["by_kind"] = out["by_type"] = ordered_json::object();
   for (const auto& [kind, amount] : summary.inventory.by_kind)
     out["by_kind"][std::string(name_of(kind))] = to_json(amount);
   for (const auto& [type, amount] : summary.inventory.by_type)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <system_error>
 
 #include "base/error.h"
 #include "checkpoint/json.h"
@@ -16,6 +17,12 @@ namespace dom = simdjson::dom;
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr size_t kMaxIndexBytes = 200'000'000;
+
+// Whatever else keeps us from seeing a file is reported by the call that opens it.
+bool exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 using NamesByShard = std::map<std::string, std::vector<std::string>>;
 
@@ -44,7 +51,7 @@ NamesByShard read_index(const fs::path& index) {
 
 SafetensorsFile open_shard(const fs::path& folder, const std::string& shard) {
   const fs::path path = folder / shard;
-  if (!fs::exists(path)) {
+  if (!exists(path)) {
     throw Error(ErrorCode::kNotFound, path.string() + ": this shard is missing, but " + kIndexFile +
                                           " names it: download it again");
   }
@@ -52,8 +59,9 @@ SafetensorsFile open_shard(const fs::path& folder, const std::string& shard) {
 }
 
 void check_folder(const fs::path& folder) {
-  if (!fs::exists(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
-  if (!fs::is_directory(folder)) {
+  if (!exists(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
     throw Error(ErrorCode::kInvalidArgument,
                 folder.string() + ": not a folder; give the folder that holds config.json");
   }
@@ -67,13 +75,13 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   result.folder_ = folder;
   result.config_ = Config::read(folder / "config.json");
   const fs::path generation = folder / "generation_config.json";
-  if (fs::exists(generation)) result.generation_config_ = Config::read(generation);
+  if (exists(generation)) result.generation_config_ = Config::read(generation);
   result.quantization_ = read_quantization(result.config_, folder);
 
-  if (fs::exists(folder / kSingleFile)) {
+  if (exists(folder / kSingleFile)) {
     result.files_.push_back(SafetensorsFile::open(folder / kSingleFile));
     for (const Tensor& tensor : result.files_.back().tensors()) result.sorted_.push_back(&tensor);
-  } else if (fs::exists(folder / kIndexFile)) {
+  } else if (exists(folder / kIndexFile)) {
     for (const auto& [shard, names] : read_index(folder / kIndexFile)) {
       result.files_.push_back(open_shard(folder, shard));
       for (const std::string& name : names) {

@@ -191,7 +191,7 @@ Checkpoint open_unquantised(const ConvertOptions& options) {
 
 }  // namespace
 
-ConvertSummary convert(const ConvertOptions& options) {
+ConvertSummary convert(const ConvertOptions& options) try {
   const Checkpoint checkpoint = open_unquantised(options);
   const std::vector<ConvertShard> shards = plan_nvfp4(checkpoint, options.max_shard_bytes);
   uint64_t bytes = 0;
@@ -209,6 +209,8 @@ ConvertSummary convert(const ConvertOptions& options) {
   write_config(checkpoint, folder.path());
   folder.finish();
   return summary;
+} catch (const fs::filesystem_error& error) {
+  throw Error(ErrorCode::kIo, error.path1().string() + ": " + error.code().message());
 }
 
 }  // namespace sluice

@@ -1,6 +1,8 @@
 // The two places where checkpoints state their quantisation.
 #include "checkpoint/quantization.h"
 
+#include <system_error>
+
 #include "base/error.h"
 
 namespace sluice {
@@ -18,7 +20,8 @@ Quantization read_quantization(const Config& config, const std::filesystem::path
     return result;
   }
   const std::filesystem::path separate = folder / "hf_quant_config.json";
-  if (!std::filesystem::exists(separate)) return result;
+  std::error_code ignored;
+  if (!std::filesystem::exists(separate, ignored)) return result;
   const Config given = Config::read(separate).object({"quantization"});
   result.file = separate.string();
   result.method = "modelopt";  // the only tool that writes this file

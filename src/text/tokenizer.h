@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/decode_state.h"
+
 namespace sluice {
 
 using TokenId = int32_t;
@@ -21,7 +23,8 @@ struct EncodeOptions {
 /// An immutable tokenizer; encode and decode may be called from several threads.
 class Tokenizer {
  public:
-  /// Throws Error kNotFound, kBadFile or kUnsupported (unknown normalizer, pre-tokenizer or model: named).
+  /// Reads a tokenizer.json. Throws Error kNotFound, kBadFile or kUnsupported (unknown normalizer,
+  /// pre-tokenizer or model: named).
   static Tokenizer load(const std::filesystem::path& tokenizer_json);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -35,29 +38,33 @@ class Tokenizer {
   /// The raw bytes that one id stands for (may be a part of a character).
   std::string bytes_of(TokenId id) const;
 
-  std::optional<TokenId> id_of(std::string_view token) const;  // an added token or vocabulary entry, as written
+  std::optional<TokenId> id_of(
+      std::string_view token) const;  // an added token or vocabulary entry, as written
   bool is_special(TokenId id) const;
   int64_t vocab_size() const;  // highest id + 1, added tokens included
 
  private:
+  friend class StreamDecoder;
   struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
-/// Turns ids into text as they come and never emits a part of a UTF-8 character.
+/// Turns ids into text as they come and never emits a part of a UTF-8 character. All that push and finish
+/// return, joined, is what Tokenizer::decode makes of the same ids.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
   /// Text that became complete with `id`; may be empty.
+  /// Throws Error kInvalidArgument for an id outside the vocabulary.
   std::string push(TokenId id);
-  /// What is left at the end; an incomplete character becomes U+FFFD.
+  /// What is left at the end; an incomplete character becomes U+FFFD. Afterwards a new text may begin.
   std::string finish();
 
  private:
   const Tokenizer* tokenizer_;
   bool skip_special_;
-  std::string pending_;
+  DecodeState state_;
 };
 
 }  // namespace sluice
