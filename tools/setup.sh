@@ -9,8 +9,8 @@ export LC_ALL=C.UTF-8  # dpkg's and apt's words are read below; a machine withou
 cmake_needed=3.25  # the format of CMakePresets.json
 
 # An entry "a|b" is one package that has two names: the first one installed or known to apt is taken.
-packages_program=(g++ cmake ninja-build libcli11-dev libedit-dev libfmt-dev libpcre2-dev libsimdjson-dev libspdlog-dev
-  libutf8proc-dev libxxhash-dev nlohmann-json3-dev)
+packages_program=(g++ cmake ninja-build 'pkgconf|pkg-config' libcli11-dev libedit-dev libpcre2-dev libsimdjson-dev
+  libutf8proc-dev nlohmann-json3-dev)
 packages_tests=(libgtest-dev libgmock-dev)
 packages_clang=(clang 'libclang-rt-14-dev|libclang-rt-dev')
 packages_format=('clang-format-14|clang-format')
@@ -216,14 +216,14 @@ configure() {
   say "  configured in $(since "$start")"
 }
 
-# On a terminal ninja rewrites one line; elsewhere each tenth of the work is printed, and whatever is not progress.
+# On a terminal ninja rewrites one line; elsewhere each tenth of longer work is printed, and whatever is not progress.
 show_progress() {
   local line done_now total tenth last=0
   while IFS= read -r line; do
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
       done_now=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
       tenth=$((done_now * 10 / total))
-      if ((tenth > last)); then
+      if ((tenth > last && total >= 20)); then
         say "  $done_now of $total"
         last=$tenth
       fi
@@ -235,16 +235,12 @@ show_progress() {
 
 # build_targets PRESET TARGET...: with as many jobs as cores and memory allow.
 build_targets() {
-  local preset=$1 start jobs steps
+  local preset=$1 start jobs files
   shift
   start=$(now_us)
   jobs=$(jobs_at_once)
-  steps=$(ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -c '^\[' || true)
-  if ((steps == 0)); then
-    say "build/$preset is up to date ($*)"
-    return
-  fi
-  say "Building $* in build/$preset: $steps steps, $jobs at once"
+  files=$(ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -c '^\[.*Building ' || true)
+  say "Building $* in build/$preset: $files files to compile, $jobs at once"
   if [[ -t 1 ]]; then
     ninja -C "build/$preset" -j "$jobs" "$@" || fail "the build failed"
   else
