@@ -19,7 +19,7 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr size_t kMaxIndexBytes = 200'000'000;
 
 // Whatever else keeps us from seeing a file is reported by the call that opens it.
-bool exists(const fs::path& path) {
+bool present(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -51,7 +51,7 @@ NamesByShard read_index(const fs::path& index) {
 
 SafetensorsFile open_shard(const fs::path& folder, const std::string& shard) {
   const fs::path path = folder / shard;
-  if (!exists(path)) {
+  if (!present(path)) {
     throw Error(ErrorCode::kNotFound, path.string() + ": this shard is missing, but " + kIndexFile +
                                           " names it: download it again");
   }
@@ -59,7 +59,7 @@ SafetensorsFile open_shard(const fs::path& folder, const std::string& shard) {
 }
 
 void check_folder(const fs::path& folder) {
-  if (!exists(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
+  if (!present(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -75,13 +75,13 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   result.folder_ = folder;
   result.config_ = Config::read(folder / "config.json");
   const fs::path generation = folder / "generation_config.json";
-  if (exists(generation)) result.generation_config_ = Config::read(generation);
+  if (present(generation)) result.generation_config_ = Config::read(generation);
   result.quantization_ = read_quantization(result.config_, folder);
 
-  if (exists(folder / kSingleFile)) {
+  if (present(folder / kSingleFile)) {
     result.files_.push_back(SafetensorsFile::open(folder / kSingleFile));
     for (const Tensor& tensor : result.files_.back().tensors()) result.sorted_.push_back(&tensor);
-  } else if (exists(folder / kIndexFile)) {
+  } else if (present(folder / kIndexFile)) {
     for (const auto& [shard, names] : read_index(folder / kIndexFile)) {
       result.files_.push_back(open_shard(folder, shard));
       for (const std::string& name : names) {
