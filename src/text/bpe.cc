@@ -52,7 +52,8 @@ Bpe::Bpe(const BpeSpec& spec, bool byte_level, const std::string& file)
 void Bpe::add_vocabulary(const BpeSpec& spec) {
   std::string bytes;
   for (const auto& [token, id] : spec.vocabulary) {
-    const bool mapped = byte_level_ && bytes_from_alphabet(token, bytes);
+    bytes.clear();
+    const bool mapped = byte_level_ && append_from_alphabet(token, bytes);
     const bool added = byte_level_ && !mapped
                            ? !vocabulary_.has(id) && unmapped_.add(token, id)
                            : !unmapped_.has(id) && vocabulary_.add(mapped ? bytes : token, id);
@@ -79,33 +80,54 @@ void Bpe::find_base_tokens(const BpeSpec& spec) {
 TokenId Bpe::find(std::string_view token) const {
   std::string bytes;
   if (!byte_level_) return vocabulary_.find(token);
-  return bytes_from_alphabet(token, bytes) ? vocabulary_.find(bytes) : unmapped_.find(token);
+  return append_from_alphabet(token, bytes) ? vocabulary_.find(bytes) : unmapped_.find(token);
 }
 
 void Bpe::add_merges(const BpeSpec& spec) {
-  std::string left_bytes, right_bytes, joined;
-  for (const auto& [left, right] : spec.merges) {
-    const auto lookup = [&](std::string_view token, std::string& bytes) {
-      if (!byte_level_) bytes.assign(token);
-      const TokenId id =
-          byte_level_ && !bytes_from_alphabet(token, bytes) ? kNoToken : vocabulary_.find(bytes);
-      if (id == kNoToken) {
-        throw Error(ErrorCode::kBadFile, file_ + ": model.merges[" + std::to_string(merges_.size()) +
-                                             "]: token " + in_quotes(token) + " is not in the vocabulary");
-      }
-      return id;
-    };
-    const TokenId left_id = lookup(left, left_bytes);
-    const TokenId right_id = lookup(right, right_bytes);
-    joined.assign(left_bytes).append(right_bytes);
-    const TokenId merged = vocabulary_.find(joined);
-    if (merged == kNoToken) {
-      throw Error(ErrorCode::kBadFile,
-                  file_ + ": model.merges[" + std::to_string(merges_.size()) + "]: the result " +
-                      in_quotes(std::string(left) + std::string(right)) + " is not in the vocabulary");
+  constexpr size_t kBatch = 64;
+  constexpr size_t kTexts = 3;  // left, right, and both joined
+  std::string bytes;
+  std::vector<std::string_view> texts(kTexts * kBatch);
+  std::vector<TokenId> ids(kTexts * kBatch);
+  for (size_t begin = 0; begin < spec.merges.size(); begin += kBatch) {
+    const std::span merges =
+        std::span(spec.merges).subspan(begin, std::min(kBatch, spec.merges.size() - begin));
+    bytes.clear();
+    size_t total = 0;
+    for (const auto& [left, right] : merges) total += left.size() + right.size();
+    bytes.reserve(total);  // so that the views stay valid
+    for (size_t i = 0; i < merges.size(); ++i) {
+      const std::string_view left = append_text(merges[i].first, begin + i, bytes);
+      const std::string_view right = append_text(merges[i].second, begin + i, bytes);
+      texts[kTexts * i] = left;
+      texts[kTexts * i + 1] = right;
+      texts[kTexts * i + 2] = {left.data(), left.size() + right.size()};
     }
-    merges_.add(left_id, right_id, merged);
+    vocabulary_.find_all(std::span(texts).first(kTexts * merges.size()), ids);
+    for (size_t i = 0; i < merges.size(); ++i) {
+      const auto& [left, right] = merges[i];
+      const TokenId* found = &ids[kTexts * i];
+      if (found[0] == kNoToken) refuse_merge(begin + i, left);
+      if (found[1] == kNoToken) refuse_merge(begin + i, right);
+      if (found[2] == kNoToken) refuse_merge(begin + i, std::string(left) + std::string(right));
+      merges_.add(found[0], found[1], found[2]);
+    }
   }
+}
+
+std::string_view Bpe::append_text(std::string_view token, size_t merge, std::string& bytes) const {
+  const size_t old_size = bytes.size();
+  if (!byte_level_) {
+    bytes += token;
+  } else if (!append_from_alphabet(token, bytes)) {
+    refuse_merge(merge, token);
+  }
+  return std::string_view(bytes).substr(old_size);
+}
+
+void Bpe::refuse_merge(size_t merge, std::string_view token) const {
+  throw Error(ErrorCode::kBadFile, file_ + ": model.merges[" + std::to_string(merge) +
+                                       "]: " + in_quotes(token) + " is not in the vocabulary");
 }
 
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& ids) const {

@@ -56,6 +56,8 @@ class Bpe {
 
   void add_vocabulary(const BpeSpec& spec);
   void add_merges(const BpeSpec& spec);
+  std::string_view append_text(std::string_view token, size_t merge, std::string& bytes) const;
+  [[noreturn]] void refuse_merge(size_t merge, std::string_view token) const;
   void find_base_tokens(const BpeSpec& spec);
 
   void append_symbols(std::string_view piece, std::vector<TokenId>& symbols) const;

@@ -28,11 +28,14 @@ constexpr std::array<int16_t, kAlphabetEnd> kByteOfCodePoint = [] {
 
 }  // namespace
 
-bool bytes_from_alphabet(std::string_view token, std::string& bytes) {
-  bytes.clear();
+bool append_from_alphabet(std::string_view token, std::string& bytes) {
+  const size_t old_size = bytes.size();
   for (size_t position = 0; position < token.size();) {
     const char32_t code = next_code_point(token, position);
-    if (code >= kAlphabetEnd || kByteOfCodePoint[code] < 0) return false;
+    if (code >= kAlphabetEnd || kByteOfCodePoint[code] < 0) {
+      bytes.resize(old_size);
+      return false;
+    }
     bytes += static_cast<char>(kByteOfCodePoint[code]);
   }
   return true;

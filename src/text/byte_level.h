@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-/// Turns a token as the vocabulary writes it into the bytes it stands for. Returns false, with `bytes`
-/// unspecified, if the token has a character outside the alphabet; such a token stands for its own UTF-8.
-bool bytes_from_alphabet(std::string_view token, std::string& bytes);
+/// Appends the bytes that a token stands for, as the vocabulary writes it (valid UTF-8). Returns false, and
+/// appends nothing, if it has a character outside the alphabet; such a token stands for its own UTF-8.
+bool append_from_alphabet(std::string_view token, std::string& bytes);
 
 }  // namespace sluice

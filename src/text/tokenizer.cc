@@ -45,7 +45,8 @@ Tokenizer::Impl::Impl(const TokenizerSpec& spec)
   std::string bytes;
   for (const AddedTokenSpec& token : spec.added_tokens) {
     const TokenId in_model = bpe.find(token.content);
-    const bool is_mapped = spec.byte_level && bytes_from_alphabet(token.content, bytes);
+    bytes.clear();
+    const bool is_mapped = spec.byte_level && append_from_alphabet(token.content, bytes);
     if ((in_model != kNoToken && in_model != token.id) ||
         !added_ids.emplace(token.content, token.id).second ||
         !added_texts.add(is_mapped ? bytes : token.content, token.id)) {

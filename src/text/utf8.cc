@@ -54,15 +54,6 @@ size_t append_repaired(std::string& out, std::string_view bytes, bool at_end) {
   return position;
 }
 
-char32_t next_code_point(std::string_view text, size_t& position) {
-  const size_t length = utf8_length(text[position]);
-  const auto lead = static_cast<uint8_t>(text[position]);
-  char32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
-  for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<uint8_t>(text[position + i]) & 0x3Fu);
-  position += length;
-  return code;
-}
-
 void append_code_point(std::string& out, char32_t code) {
   if (code < 0x80) {
     out += static_cast<char>(code);

@@ -24,7 +24,15 @@ inline size_t utf8_length(char lead) {
 }
 
 /// The code point at `position` of valid UTF-8; `position` moves behind it.
-char32_t next_code_point(std::string_view text, size_t& position);
+inline char32_t next_code_point(std::string_view text, size_t& position) {
+  const auto lead = static_cast<uint8_t>(text[position]);
+  if (lead < 0x80) return static_cast<uint8_t>(text[position++]);
+  const size_t length = utf8_length(text[position]);
+  char32_t code = lead & (0x7Fu >> length);
+  for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<uint8_t>(text[position + i]) & 0x3Fu);
+  position += length;
+  return code;
+}
 
 void append_code_point(std::string& out, char32_t code);
 

@@ -4,6 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -56,6 +57,23 @@ bool Vocabulary::add(std::string_view text, TokenId id) {
 }
 
 TokenId Vocabulary::find(std::string_view text) const { return slots_[slot_of(text, hash_of(text))].id; }
+
+void Vocabulary::find_all(std::span<const std::string_view> texts, std::span<TokenId> ids) const {
+  constexpr size_t kBatch = 64;
+  uint32_t hashes[kBatch];
+  const size_t mask = slots_.size() - 1;
+  for (size_t begin = 0; begin < texts.size(); begin += kBatch) {
+    const size_t count = std::min(kBatch, texts.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = hash_of(texts[begin + i]);
+      __builtin_prefetch(&slots_[hashes[i] & mask]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      __builtin_prefetch(arena_.data() + slots_[hashes[i] & mask].text.offset);
+    }
+    for (size_t i = 0; i < count; ++i) ids[begin + i] = slots_[slot_of(texts[begin + i], hashes[i])].id;
+  }
+}
 
 std::string_view Vocabulary::text(TokenId id) const {
   SLUICE_CHECK(has(id));

@@ -8,7 +8,7 @@ namespace {
 
 TEST(Demo, LikelihoodInNvfp4IsWithinThreePercentOfBf16) {
   Demo demo(std::filesystem::path(SLUICE_SOURCE_DIR) / "models/demo");
-  const auto golden = demo_golden().at("perplexity");
+  const nlohmann::json golden = demo_golden().at("perplexity");
   const double want = golden.at("nll");
   EXPECT_NEAR(demo.likelihood(golden.at("ids")), want, 0.03 * want);
 }
