@@ -1,0 +1,178 @@
+// `sluice chat`: a conversation at a terminal, or line by line from a pipe.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "apps/chat_session.h"
+#include "apps/commands.h"
+#include "apps/interrupt.h"
+#include "apps/line_reader.h"
+#include "apps/turn_reader.h"
+#include "base/error.h"
+
+namespace sluice::apps {
+namespace {
+
+constexpr const char* kCommands =
+    "/reset        forget the conversation; the system message stays\n"
+    "/system TEXT  set the system message; without TEXT: remove it\n"
+    "/save FILE    write the conversation as JSON\n"
+    "/load FILE    go on with a conversation that was saved\n"
+    "/stats        tokens, rates and experts of the last answer\n"
+    "/help         this list\n"
+    "/exit         end; so does Ctrl-D\n";
+
+constexpr const char* kKeys =
+    "A line that ends with \\ goes on in the next; a line \"\"\" begins and ends a block of lines.\n"
+    "Ctrl-C stops an answer or drops a line.\n";
+
+struct ChatOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  std::string system, load;
+};
+
+// Not through stdio: Ctrl-C may interrupt a write, and a stream then loses its bytes.
+void write_out(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      throw Error(ErrorCode::kIo, std::string("cannot write to standard output: ") + std::strerror(errno));
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void notice(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+// One line, whatever the message held.
+void complain(std::string message) {
+  std::replace_if(
+      message.begin(), message.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  notice("sluice: " + message);
+}
+
+class Chat {
+ public:
+  explicit Chat(const ChatOptions& options) : options_(options), session_(options.model, options.sampling) {
+    if (!options.load.empty()) session_.conversation() = load_conversation(options.load);
+    if (!options.system.empty()) set_system(session_.conversation(), options.system);
+  }
+
+  void run() {
+    const bool terminal = ::isatty(STDIN_FILENO) != 0;
+    const auto reader = terminal ? make_terminal_reader() : make_plain_reader();
+    if (terminal)
+      notice("Chatting with " + options_.model.folder + ". /help lists the commands, Ctrl-D ends.");
+    const InterruptGuard between_turns;  // a late Ctrl-C must not end the program
+    for (;;) {
+      const Turn turn = read_turn(*reader);
+      if (turn.kind == Turn::kEnd) break;
+      if (turn.kind == Turn::kMessage) {
+        say(turn.text);
+      } else if (!obey(turn.text)) {
+        return;
+      }
+    }
+    if (terminal) write_out("\n");
+  }
+
+ private:
+  void say(const std::string& text) {
+    const InterruptGuard interrupt;
+    bool begun = false;
+    try {
+      const FinishReason reason = session_.say(
+          text,
+          [&](std::string_view piece) {
+            begun = true;
+            write_out(piece);
+          },
+          [&] { return interrupt.raised(); });
+      write_out("\n");
+      if (reason == FinishReason::kCancelled) notice(begun ? "(stopped)" : "(stopped; the turn is dropped)");
+      if (reason == FinishReason::kLength) notice("(cut: " + reason_of_cut() + ")");
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kIo) throw;  // nobody reads the answers
+      if (begun) write_out("\n");
+      complain(std::string(error.what()) + "; the turn is dropped");
+    }
+  }
+
+  std::string reason_of_cut() const {
+    const int64_t most = options_.sampling.max_tokens;
+    if (session_.last_turn()->answer_tokens >= most) return "--max-tokens " + std::to_string(most);
+    return "the context of " + std::to_string(session_.context_tokens()) + " tokens is full";
+  }
+
+  // Returns false for /exit.
+  bool obey(const std::string& line) {
+    const size_t blank = line.find_first_of(" \t");
+    const std::string command = line.substr(0, blank);
+    const size_t start = line.find_first_not_of(" \t", blank);
+    const std::string rest =
+        blank == std::string::npos || start == std::string::npos ? "" : line.substr(start);
+    if (command == "/exit") return false;
+    try {
+      obey(command, rest);
+    } catch (const Error& error) {
+      complain(error.what());
+    }
+    return true;
+  }
+
+  void obey(const std::string& command, const std::string& rest) {
+    Conversation& conversation = session_.conversation();
+    if (command == "/help") {
+      write_out(std::string(kCommands) + kKeys);
+    } else if (command == "/stats") {
+      write_out(session_.stats());
+    } else if (command == "/reset") {
+      const bool has_system = !conversation.empty() && conversation[0].role == "system";
+      conversation.resize(has_system ? 1 : 0);
+      notice("a new conversation");
+    } else if (command == "/system") {
+      set_system(conversation, rest);
+      notice(rest.empty() ? "no system message" : "the system message is set");
+    } else if (command == "/save" || command == "/load") {
+      if (rest.empty()) throw Error(ErrorCode::kInvalidArgument, command + " needs the name of a file");
+      if (command == "/load") conversation = load_conversation(rest);
+      if (command == "/save") save(conversation, rest);
+      notice((command == "/load" ? "loaded " : "saved ") + std::to_string(conversation.size()) + " messages");
+    } else {
+      notice("sluice: unknown command " + command + "; the commands are:\n" + kCommands);
+    }
+  }
+
+  const ChatOptions& options_;
+  ChatSession session_;
+};
+
+}  // namespace
+
+void add_chat(CLI::App& program) {
+  auto options = std::make_shared<ChatOptions>();
+  CLI::App* command = program.add_subcommand("chat", "Talk with a model");
+  options->model.add_to(*command, true);
+  command->add_option("--system", options->system, "System message");
+  command->add_option("--load", options->load, "Go on with a conversation that /save wrote")
+      ->type_name("FILE");
+  options->sampling.add_to(*command);
+  command->footer(std::string("Commands:\n") + kCommands + "\n" + kKeys +
+                  "\nWhere standard input is no terminal, each line or block is one turn, answers go to "
+                  "standard output, and the\n"
+                  "end of input ends the program:\n"
+                  "\n"
+                  "  $ printf 'What is a violin?\\nAnd a cello?\\n' | sluice chat --model MODEL\n"
+                  "\n"
+                  "Lines typed at a terminal are kept in ~/.local/state/sluice/chat_history (below "
+                  "$XDG_STATE_HOME where that is set).");
+  command->callback([options] { Chat(*options).run(); });
+}
+
+}  // namespace sluice::apps

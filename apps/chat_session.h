@@ -1,0 +1,69 @@
+// A conversation with a model: what was said, and what the model keeps of it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/conversation.h"
+#include "apps/expert_usage.h"
+#include "apps/loaded_model.h"
+#include "apps/sampling_options.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace sluice::apps {
+
+struct TurnStats {
+  int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: already in the KV cache, not run again
+  int64_t answer_tokens = 0;
+  double ttft_ms = 0;  // from the user's message to the first token: rendering, encoding, prefill
+  double prefill_tps = 0, decode_tps = 0;  // of the tokens that were run
+};
+
+using TextSink = std::function<void(std::string_view)>;
+using StopQuestion = std::function<bool()>;
+
+class ChatSession {
+ public:
+  /// Loads the model's tokenizer, template and weights. Throws Error; also for sampling flags that are out of
+  /// range.
+  ChatSession(const ModelOptions& model, const SamplingOptions& sampling);
+
+  /// Says `text` and streams the answer, whole characters at a time, to `show`; `stopped` is asked between
+  /// chunks of the prefill and between tokens. The answer joins the conversation as far as it came; where
+  /// nothing came, or with an Error (prompt too long, template that raises), the conversation is what it was
+  /// before.
+  FinishReason say(const std::string& text, const TextSink& show, const StopQuestion& stopped);
+
+  Conversation& conversation() { return conversation_; }
+  /// Lines for people: context used, the last turn's tokens and rates, the experts it used.
+  std::string stats() const;
+  const std::optional<TurnStats>& last_turn() const { return last_; }
+  int64_t context_tokens() const { return session_.capacity(); }
+
+ private:
+  struct Answer {
+    std::string text;
+    FinishReason finish_reason = FinishReason::kStop;
+  };
+  Answer answer(const TextSink& show, const StopQuestion& stopped);
+  std::vector<int32_t> encode_conversation() const;
+  bool prefill_early_chunks(std::span<const int32_t> prompt, int64_t cached, const StopQuestion& stopped);
+  GenerateOptions generate_options() const;
+
+  Tokenizer tokenizer_;
+  ChatTemplate template_;
+  LoadedModel loaded_;
+  SamplingOptions sampling_;
+  int64_t chunk_tokens_;
+  Session session_;
+  Conversation conversation_;
+  std::optional<TurnStats> last_;
+  std::optional<ExpertUsage> usage_;  // of the last turn
+};
+
+}  // namespace sluice::apps
