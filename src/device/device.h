@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
-#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -45,27 +47,57 @@ class Buffer {
   Free free_ = nullptr;
 };
 
+/// Where memory lies. Pinned memory is host memory that the link can read; kernels may read it too.
+enum class MemoryKind { kDevice, kPinned };
+
 /// One device of one backend.
 class Device {
  public:
   virtual ~Device() = default;
-  Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   virtual Backend backend() const = 0;
   /// Throws Error kOutOfMemory that names `purpose` and the bytes. Zero bytes give an empty buffer.
-  virtual Buffer allocate(size_t bytes, std::string_view purpose) = 0;
+  Buffer allocate(size_t bytes, std::string_view purpose) {
+    return allocate(bytes, purpose, MemoryKind::kDevice);
+  }
   template <class T>
   Buffer allocate_array(int64_t count, std::string_view purpose) {
     return allocate(static_cast<size_t>(count) * sizeof(T), purpose);
   }
-  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual Buffer allocate(size_t bytes, std::string_view purpose, MemoryKind kind) = 0;
+
+  std::unique_ptr<Stream> make_stream() { return make_stream("compute", Priority::kNormal); }
+  /// `name` shows in traces and race reports.
+  virtual std::unique_ptr<Stream> make_stream(std::string name, Priority priority) = 0;
+  virtual std::unique_ptr<Event> make_event(std::string name) = 0;
+
+  /// The host waits until the latest record of `event` has run. Counted under `why`.
+  virtual void wait(const Event& event, std::string_view why) = 0;
+  /// The host waits until everything queued on `stream` has run. Counted under `why`.
+  virtual void wait(Stream& stream, std::string_view why) = 0;
+  /// Whether the latest record of `event` has run (true if there is none). Never waits.
+  virtual bool done(const Event& event) = 0;
+
+  /// The host is about to read or write memory that operations use too. Costs nothing unless a checker
+  /// listens.
+  virtual void host_reads(ByteRange, const char*) {}
+  virtual void host_writes(ByteRange, const char*) {}
+
+  /// Host waits since the start, by reason. Tests assert these numbers.
+  const std::map<std::string, int64_t, std::less<>>& host_waits() const { return host_waits_; }
   /// Bytes that allocate() has given out since the start.
   size_t allocated_bytes() const { return allocated_; }
 
  protected:
+  Device() = default;
+  void count_wait(std::string_view why);
+
   size_t allocated_ = 0;
+
+ private:
+  std::map<std::string, int64_t, std::less<>> host_waits_;
 };
 
 /// The host backend in its inline form: device memory is host memory, and an operation runs when it is

@@ -11,14 +11,18 @@
 namespace sluice {
 namespace {
 
+class HostEvent final : public Event {};
+
 class HostStream final : public Stream {
  public:
   explicit HostStream(ThreadPool& pool) : context_{pool} {}
   Backend backend() const override { return Backend::kHost; }
-  void synchronize() override {}
+  void record(Event&) override {}
+  void wait(const Event&) override {}
 
  protected:
-  const HostContext& inline_context() const override { return context_; }
+  const HostContext* inline_context() const override { return &context_; }
+  void enqueue(QueuedOp) override { SLUICE_CHECK_MSG(false, "an inline stream keeps no operations"); }
 
  private:
   HostContext context_;
@@ -29,8 +33,11 @@ class HostDevice final : public Device {
   explicit HostDevice(int threads) : pool_(threads) {}
   Backend backend() const override { return Backend::kHost; }
 
+  using Device::allocate;
+  using Device::make_stream;
+
   // Mapped, not malloc'd: pages that nobody writes (the tail of a KV cache) cost nothing.
-  Buffer allocate(size_t bytes, std::string_view purpose) override {
+  Buffer allocate(size_t bytes, std::string_view purpose, MemoryKind) override {
     if (bytes == 0) return {};
     void* data =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,7 +49,13 @@ class HostDevice final : public Device {
     return Buffer(data, bytes, [](void* p, size_t n) { ::munmap(p, n); });
   }
 
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(pool_); }
+  std::unique_ptr<Stream> make_stream(std::string, Priority) override {
+    return std::make_unique<HostStream>(pool_);
+  }
+  std::unique_ptr<Event> make_event(std::string) override { return std::make_unique<HostEvent>(); }
+  void wait(const Event&, std::string_view why) override { count_wait(why); }
+  void wait(Stream&, std::string_view why) override { count_wait(why); }
+  bool done(const Event&) override { return true; }
 
  private:
   ThreadPool pool_;

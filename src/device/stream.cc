@@ -12,13 +12,44 @@ void Stream::count(const OpInfo& op) {
   totals_.flops += op.flops;
 }
 
+QueuedOp Stream::queued(const OpInfo& op, DataRanges ranges, std::function<void(const HostContext&)> body) {
+  QueuedOp result;
+  result.name = op.name;
+  result.reads.assign(op.reads.begin(), op.reads.end());
+  result.writes.assign(op.writes.begin(), op.writes.end());
+  result.data_ranges = std::move(ranges);
+  result.flops = op.flops;
+  result.body = std::move(body);
+  return result;
+}
+
 void Stream::copy(const char* name, void* target, const void* source, size_t bytes) {
+  const CopyEntry entry{target, source, bytes};
+  copy_batch(name, {&entry, 1});
+}
+
+void Stream::copy_batch(const char* name, std::span<const CopyEntry> entries) {
+  size_t bytes = 0;
+  for (const CopyEntry& entry : entries) bytes += entry.bytes;
   if (bytes == 0) return;
-  launch({.name = name, .reads = {{source, bytes}}, .writes = {{target, bytes}}},
-         [=](const HostContext&) { std::memcpy(target, source, bytes); });
   ++totals_.copies;
-  --totals_.launches;
   totals_.copied_bytes += bytes;
+  if (inline_context() != nullptr) {
+    for (const CopyEntry& entry : entries) {
+      if (entry.bytes > 0) std::memcpy(entry.target, entry.source, entry.bytes);
+    }
+    return;
+  }
+  QueuedOp op;
+  op.name = name;
+  op.is_copy = true;
+  for (const CopyEntry& entry : entries) {
+    if (entry.bytes == 0) continue;
+    op.reads.push_back({entry.source, entry.bytes});
+    op.writes.push_back({entry.target, entry.bytes});
+    op.entries.push_back(entry);
+  }
+  enqueue(std::move(op));
 }
 
 }  // namespace sluice

@@ -1,20 +1,27 @@
 // Streams: ordered queues of operations. Kernels, copies and waits are written against this interface alone.
 //
 // Each operation declares the byte ranges that it reads and writes, and its arithmetic. The declarations cost
-// one line an operation; they feed the byte counters now, and let other forms of the host backend order,
+// one line an operation; they feed the byte counters, and let the deferred forms of the host backend order,
 // check and price operations.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace sluice {
 
 class ThreadPool;
 
 enum class Backend { kHost };
+
+/// Which stream goes first where two could run.
+enum class Priority { kNormal, kHigh, kHighest };
 
 /// Bytes that an operation touches.
 struct ByteRange {
@@ -27,6 +34,17 @@ template <class T>
 ByteRange range_of(const T* data, int64_t count) {
   return {data, static_cast<size_t>(count) * sizeof(T)};
 }
+
+/// Takes the ranges that an operation touches where they depend on data that the device holds (the rows of a
+/// plan).
+class RangeSink {
+ public:
+  virtual ~RangeSink() = default;
+  virtual void reads(ByteRange range) = 0;
+  virtual void writes(ByteRange range) = 0;
+};
+/// Called when the operation is about to run, with the device's data as they are then.
+using DataRanges = std::function<void(RangeSink&)>;
 
 /// What an operation is. The lists live as long as the call that gets them.
 struct OpInfo {
@@ -41,6 +59,13 @@ struct HostContext {
   ThreadPool& pool;
 };
 
+/// One entry of a batched copy; the entries of a batch do not overlap.
+struct CopyEntry {
+  void* target = nullptr;
+  const void* source = nullptr;
+  size_t bytes = 0;
+};
+
 /// Totals of one stream since it was made.
 struct StreamTotals {
   uint64_t launches = 0, copies = 0;
@@ -48,8 +73,31 @@ struct StreamTotals {
   uint64_t flops = 0;
 };
 
+/// A point in a stream. Made by Device::make_event; a wait binds to the latest record that was already issued
+/// when the wait is issued, and waiting for an event that was never recorded is no wait (the rules of CUDA).
+class Event {
+ public:
+  virtual ~Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+ protected:
+  Event() = default;
+};
+
+/// An operation as a deferred stream keeps it.
+struct QueuedOp {
+  const char* name = "";
+  std::vector<ByteRange> reads, writes;
+  DataRanges data_ranges;  // empty where everything is known at the call
+  uint64_t flops = 0;
+  bool is_copy = false;
+  std::vector<CopyEntry> entries;                // of a copy
+  std::function<void(const HostContext&)> body;  // of a kernel
+};
+
 /// An ordered queue. Operations of one stream run in the order of their calls; the caller may not assume that
-/// an operation has run before synchronize() returns. Not to be used by two threads at once.
+/// an operation has run before a host wait (Device::wait) returns. Not to be used by two threads at once.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -58,28 +106,45 @@ class Stream {
 
   virtual Backend backend() const = 0;
 
-  /// Runs `body(const HostContext&)` in order. Pointers that it uses must stay valid until the operation has
-  /// run.
+  /// Runs `body(const HostContext&)` in order. The body is copied where the stream is deferred: it captures
+  /// by value, and pointers that it holds stay valid until the operation has run. It touches device memory
+  /// only inside the declared ranges.
   template <class Body>
   void launch(const OpInfo& op, Body&& body) {
     count(op);
-    std::forward<Body>(body)(inline_context());
+    if (const HostContext* context = inline_context()) return std::forward<Body>(body)(*context);
+    enqueue(queued(op, DataRanges(), std::forward<Body>(body)));
+  }
+  /// The same, with ranges that are only known when the operation runs; `ranges` adds to those of `op`.
+  template <class Ranges, class Body>
+  void launch(const OpInfo& op, Ranges&& ranges, Body&& body) {
+    count(op);
+    if (const HostContext* context = inline_context()) return std::forward<Body>(body)(*context);
+    enqueue(queued(op, DataRanges(std::forward<Ranges>(ranges)), std::forward<Body>(body)));
   }
 
-  /// Copies `bytes` from `source` to `target` in order; the ranges do not overlap.
+  /// Copies `bytes` from `source` to `target` in order; the ranges do not overlap. Both stay valid until it
+  /// has run.
   void copy(const char* name, void* target, const void* source, size_t bytes);
+  /// One call for many copies; `entries` is read before it returns. Empty entries are left out.
+  void copy_batch(const char* name, std::span<const CopyEntry> entries);
 
-  /// Returns when everything queued has run.
-  virtual void synchronize() = 0;
+  /// Marks the end of everything that was queued so far.
+  virtual void record(Event& event) = 0;
+  /// What is queued from now on runs after the latest record of `event`.
+  virtual void wait(const Event& event) = 0;
 
   const StreamTotals& totals() const { return totals_; }
 
  protected:
   Stream() = default;
-  virtual const HostContext& inline_context() const = 0;
+  /// Not null: operations run at once with this context.
+  virtual const HostContext* inline_context() const = 0;
+  virtual void enqueue(QueuedOp op) = 0;
 
  private:
   void count(const OpInfo& op);
+  static QueuedOp queued(const OpInfo& op, DataRanges ranges, std::function<void(const HostContext&)> body);
 
   StreamTotals totals_;
 };

@@ -23,6 +23,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 Session::Session(Model& model, Device& device, const SessionOptions& options)
     : model_(model),
+      device_(device),
       stream_(device.make_stream()),
       cache_(device, model.info().kv, capacity_of(model, options)),
       chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, model.max_rows())) {}
@@ -48,7 +49,7 @@ std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t lo
   logits_.resize(static_cast<size_t>(std::max<int64_t>(1, logit_rows) * info().vocab_size));
   ForwardInput input{ids, logit_rows, routes_ ? &routes_ : nullptr};
   model_.forward(*stream_, input, cache_, logits_.data());
-  stream_->synchronize();
+  device_.wait(*stream_, "logits");
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   return {logits_.data(), static_cast<size_t>(logit_rows * info().vocab_size)};
 }

@@ -49,6 +49,7 @@ class Session {
   std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows);
 
   Model& model_;
+  Device& device_;
   std::unique_ptr<Stream> stream_;
   KvCache cache_;
   int64_t chunk_tokens_;

@@ -12,7 +12,7 @@ DenseWeightReader::DenseWeightReader(const Checkpoint& checkpoint, Device& devic
 void* DenseWeightReader::upload(const void* data, size_t bytes, const std::string& name) {
   Buffer& buffer = buffers_.emplace_back(device_.allocate(bytes, name));
   stream_.copy("upload", buffer.data(), data, bytes);
-  stream_.synchronize();  // the source may be a temporary
+  device_.wait(stream_, "load");  // the source may be a temporary
   if (progress_) progress_(bytes);
   return buffer.data();
 }

@@ -58,7 +58,8 @@ struct Workspace {
 class Qwen3Moe final : public Model {
  public:
   Qwen3Moe(const Checkpoint& checkpoint, Device& device, const LoadOptions& options)
-      : config_(qwen3_moe::read_config(checkpoint.config())),
+      : device_(device),
+        config_(qwen3_moe::read_config(checkpoint.config())),
         load_stream_(device.make_stream()),
         weights_(qwen3_moe::read_weights(checkpoint, config_, device, *load_stream_, options)),
         max_rows_(options.max_rows),
@@ -138,7 +139,7 @@ class Qwen3Moe final : public Model {
   void report_routes(Stream& stream, int64_t layer, int64_t rows, const RouteObserver& observer) {
     host_ids_.resize(static_cast<size_t>(rows * config_.top_k));
     stream.copy("routes", host_ids_.data(), workspace_.expert_ids, host_ids_.size() * sizeof(int32_t));
-    stream.synchronize();
+    device_.wait(stream, "routes");
     observer(layer, host_ids_, rows);
   }
 
@@ -162,6 +163,7 @@ class Qwen3Moe final : public Model {
     }
   }
 
+  Device& device_;
   const ModelConfig config_;
   const std::unique_ptr<Stream> load_stream_;
   const Weights weights_;
