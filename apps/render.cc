@@ -1,0 +1,107 @@
+// `sluice render`: messages to the text that a model reads, through its chat template.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/commands.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "text/chat_template.h"
+#include "text/chat_template_inputs.h"
+
+namespace sluice::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RenderOptions {
+  std::filesystem::path model;
+  std::string messages;
+  std::string tools;  // empty: none
+  bool no_generation_prompt = false;
+  std::vector<std::string> variables;  // name=JSON
+};
+
+Json parse_json(const std::string& text, const std::string& place) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw Error(ErrorCode::kInvalidArgument, place + ": no valid JSON: " + error.what());
+  }
+}
+
+Json read_list(const std::string& file, const char* what) {
+  const bool standard_input = file == "-";
+  const std::string place = standard_input ? "standard input" : file;
+  Json list = parse_json(standard_input ? read_standard_input() : read_text_file(file), place);
+  if (!list.is_array())
+    throw Error(ErrorCode::kInvalidArgument, place + ": expected a JSON array of " + what);
+  return list;
+}
+
+Json read_variables(const std::vector<std::string>& definitions) {
+  Json variables = Json::object();
+  for (const std::string& definition : definitions) {
+    const size_t equals = definition.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ErrorCode::kInvalidArgument, "--set " + definition + ": expected name=JSON");
+    }
+    const std::string name = definition.substr(0, equals);
+    variables[name] = parse_json(definition.substr(equals + 1), "--set " + name);
+  }
+  return variables;
+}
+
+void render(const RenderOptions& options) {
+  if (options.messages == "-" && options.tools == "-") {
+    throw Error(ErrorCode::kInvalidArgument, "--messages and --tools can't both read standard input");
+  }
+  const ChatTemplate chat_template = ChatTemplate::load(options.model);
+  ChatTemplateInputs inputs;
+  inputs.messages = read_list(options.messages, "messages");
+  if (!options.tools.empty()) inputs.tools = read_list(options.tools, "tools");
+  inputs.add_generation_prompt = !options.no_generation_prompt;
+  inputs.variables = read_variables(options.variables);
+  const std::string text = chat_template.render(inputs);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw Error(ErrorCode::kIo, "cannot write to standard output");
+  }
+}
+
+}  // namespace
+
+void add_render(CLI::App& program) {
+  auto options = std::make_shared<RenderOptions>();
+  CLI::App* command =
+      program.add_subcommand("render", "Render a conversation with the model's chat template");
+  command->footer(
+      "Prints the text exactly as the model reads it, without a newline of its own. A template that refuses\n"
+      "the messages ends the command with its own words and exit code 1.\n"
+      "SLUICE_CLOCK=2026-11-29T12:00:00 fixes the time that templates see.\n"
+      "\n"
+      "  $ echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | sluice render --model MODEL --messages -\n"
+      "  $ sluice render --model MODEL --messages chat.json --tools tools.json --set enable_thinking=false");
+  command
+      ->add_option("--model", options->model,
+                   "Folder with chat_template.jinja, or tokenizer_config.json that holds the template")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--messages", options->messages, "JSON array of messages; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--tools", options->tools, "JSON array of tool definitions; - is standard input")
+      ->type_name("FILE");
+  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
+                    "End after the last message, do not open the assistant's turn");
+  command->add_option("--set", options->variables, "A further variable of the template; may be repeated")
+      ->type_name("NAME=JSON")
+      ->take_all();
+  command->callback([options] { render(*options); });
+}
+
+}  // namespace sluice::apps
