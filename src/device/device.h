@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "device/faults.h"
 #include "device/stream.h"
 
 namespace sluice {
@@ -16,9 +17,9 @@ namespace sluice {
 /// Device memory. Move-only owner; freed with the object. 64-byte aligned, content undefined until written.
 class Buffer {
  public:
-  using Free = void (*)(void*, size_t);
+  using Free = std::function<void(void*, size_t)>;
   Buffer() = default;
-  Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {}
+  Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(std::move(free)) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     swap(other);
@@ -44,13 +45,21 @@ class Buffer {
 
   void* data_ = nullptr;
   size_t bytes_ = 0;
-  Free free_ = nullptr;
+  Free free_;
 };
 
 /// Where memory lies. Pinned memory is host memory that the link can read; kernels may read it too.
 enum class MemoryKind { kDevice, kPinned };
 
-/// One device of one backend.
+/// Whether host memory was page-locked. A refusal is an ordinary answer: the caller stages that memory
+/// instead.
+struct LockResult {
+  bool locked = false;
+  std::string refusal;  // why not, for the report
+  explicit operator bool() const { return locked; }
+};
+
+/// One device of one backend. Outlives its streams and events.
 class Device {
  public:
   virtual ~Device() = default;
@@ -59,18 +68,19 @@ class Device {
 
   virtual Backend backend() const = 0;
   /// Throws Error kOutOfMemory that names `purpose` and the bytes. Zero bytes give an empty buffer.
-  Buffer allocate(size_t bytes, std::string_view purpose) {
-    return allocate(bytes, purpose, MemoryKind::kDevice);
-  }
+  Buffer allocate(size_t bytes, std::string_view purpose, MemoryKind kind = MemoryKind::kDevice);
   template <class T>
   Buffer allocate_array(int64_t count, std::string_view purpose) {
     return allocate(static_cast<size_t>(count) * sizeof(T), purpose);
   }
-  virtual Buffer allocate(size_t bytes, std::string_view purpose, MemoryKind kind) = 0;
+  /// Page-locks memory that this device did not allocate as pinned, so that the link reads it at its full
+  /// rate. The host backend has no link and locks nothing; it answers that it did.
+  LockResult lock_pages(ByteRange range, std::string_view purpose);
+  void unlock_pages(ByteRange range) { unlock_memory(range); }
 
   std::unique_ptr<Stream> make_stream() { return make_stream("compute", Priority::kNormal); }
   /// `name` shows in traces and race reports.
-  virtual std::unique_ptr<Stream> make_stream(std::string name, Priority priority) = 0;
+  std::unique_ptr<Stream> make_stream(std::string name, Priority priority);
   virtual std::unique_ptr<Event> make_event(std::string name) = 0;
 
   /// The host waits until the latest record of `event` has run. Counted under `why`.
@@ -90,13 +100,22 @@ class Device {
   /// Bytes that allocate() has given out since the start.
   size_t allocated_bytes() const { return allocated_; }
 
+  /// What tests make this device refuse. Empty otherwise.
+  FaultPlan& faults() { return faults_; }
+
  protected:
   Device() = default;
   void count_wait(std::string_view why);
 
-  size_t allocated_ = 0;
+  /// `bytes` > 0. Throws Error kOutOfMemory.
+  virtual Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) = 0;
+  virtual std::unique_ptr<Stream> new_stream(std::string name, Priority priority) = 0;
+  virtual LockResult lock_memory(ByteRange) { return {.locked = true, .refusal = {}}; }
+  virtual void unlock_memory(ByteRange) {}
 
  private:
+  size_t allocated_ = 0;
+  FaultPlan faults_;
   std::map<std::string, int64_t, std::less<>> host_waits_;
 };
 

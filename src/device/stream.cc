@@ -2,6 +2,10 @@
 #include "device/stream.h"
 
 #include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "device/faults.h"
 
 namespace sluice {
 
@@ -23,6 +27,19 @@ QueuedOp Stream::queued(const OpInfo& op, DataRanges ranges, std::function<void(
   return result;
 }
 
+// A deferred stream meets the failure where the copy would have run, as a real device does.
+void Stream::fail_copy(const char* name) {
+  auto fail = [text = std::string(name)](const HostContext&) {
+    throw Error(ErrorCode::kIo, "copy '" + text + "' failed");
+  };
+  if (const HostContext* context = inline_context()) fail(*context);
+  QueuedOp op;
+  op.name = name;
+  op.is_copy = true;
+  op.body = std::move(fail);
+  enqueue(std::move(op));
+}
+
 void Stream::copy(const char* name, void* target, const void* source, size_t bytes) {
   const CopyEntry entry{target, source, bytes};
   copy_batch(name, {&entry, 1});
@@ -34,6 +51,7 @@ void Stream::copy_batch(const char* name, std::span<const CopyEntry> entries) {
   if (bytes == 0) return;
   ++totals_.copies;
   totals_.copied_bytes += bytes;
+  if (faults_ != nullptr && faults_->refuses(Fault::kCopy, name)) return fail_copy(name);
   if (inline_context() != nullptr) {
     for (const CopyEntry& entry : entries) {
       if (entry.bytes > 0) std::memcpy(entry.target, entry.source, entry.bytes);

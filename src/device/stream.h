@@ -16,6 +16,7 @@
 
 namespace sluice {
 
+class FaultPlan;
 class ThreadPool;
 
 enum class Backend { kHost };
@@ -49,8 +50,8 @@ using DataRanges = std::function<void(RangeSink&)>;
 /// What an operation is. The lists live as long as the call that gets them.
 struct OpInfo {
   const char* name = "";
-  std::initializer_list<ByteRange> reads;
-  std::initializer_list<ByteRange> writes;
+  std::initializer_list<ByteRange> reads = {};
+  std::initializer_list<ByteRange> writes = {};
   uint64_t flops = 0;
 };
 
@@ -124,7 +125,7 @@ class Stream {
   }
 
   /// Copies `bytes` from `source` to `target` in order; the ranges do not overlap. Both stay valid until it
-  /// has run.
+  /// has run. A copy that the device fails throws Error kIo, at the latest from the next host wait.
   void copy(const char* name, void* target, const void* source, size_t bytes);
   /// One call for many copies; `entries` is read before it returns. Empty entries are left out.
   void copy_batch(const char* name, std::span<const CopyEntry> entries);
@@ -143,10 +144,13 @@ class Stream {
   virtual void enqueue(QueuedOp op) = 0;
 
  private:
+  friend class Device;  // gives a new stream its faults
   void count(const OpInfo& op);
+  void fail_copy(const char* name);
   static QueuedOp queued(const OpInfo& op, DataRanges ranges, std::function<void(const HostContext&)> body);
 
   StreamTotals totals_;
+  FaultPlan* faults_ = nullptr;
 };
 
 }  // namespace sluice
