@@ -11,8 +11,10 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-std::string_view repeated_key(const dom::object& object) {
-  std::vector<std::string_view> keys;
+// A key that stands twice, or a null view. `keys` is room to work in: a header may hold a million small
+// objects.
+std::string_view repeated_key(const dom::object& object, std::vector<std::string_view>& keys) {
+  keys.clear();
   for (const auto& field : object) keys.push_back(field.key);
   std::sort(keys.begin(), keys.end());
   const auto twin = std::adjacent_find(keys.begin(), keys.end());
@@ -20,19 +22,20 @@ std::string_view repeated_key(const dom::object& object) {
 }
 
 // Recursion is bounded by the parser's depth limit.
-void refuse_repeated_keys(const dom::element& element, const std::string& file) {
+void refuse_repeated_keys(const dom::element& element, const std::string& file,
+                          std::vector<std::string_view>& keys) {
   if (element.is_array()) {
     for (const dom::element item : dom::array(element)) {
-      if (item.is_array() || item.is_object()) refuse_repeated_keys(item, file);
+      if (item.is_array() || item.is_object()) refuse_repeated_keys(item, file, keys);
     }
   } else if (element.is_object()) {
     const dom::object object(element);
-    if (const std::string_view key = repeated_key(object); key.data() != nullptr) {
+    if (const std::string_view key = repeated_key(object, keys); key.data() != nullptr) {
       throw Error(ErrorCode::kBadFile,
                   file + ": the key '" + std::string(key) + "' stands twice in one object");
     }
     for (const auto& field : object) {
-      if (field.value.is_array() || field.value.is_object()) refuse_repeated_keys(field.value, file);
+      if (field.value.is_array() || field.value.is_object()) refuse_repeated_keys(field.value, file, keys);
     }
   }
 }
@@ -50,7 +53,8 @@ std::shared_ptr<const JsonDocument> parse_json_object(std::string_view text, con
     throw Error(ErrorCode::kBadFile, file + ": expected an object at the top level, found " +
                                          std::string(describe_type(document->root)));
   }
-  refuse_repeated_keys(document->root, file);
+  std::vector<std::string_view> keys;
+  refuse_repeated_keys(document->root, file, keys);
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -143,7 +144,7 @@ void check_ranges(const std::vector<Entry>& entries, uint64_t data_bytes, uint64
     if (entry.end <= data_bytes) continue;
     fail(file, entry.name,
          "its bytes end at " + std::to_string(data_start + entry.end) + ", but the file has " +
-             count(data_start + data_bytes) + " of the " + count(data_start + position) +
+             std::to_string(data_start + data_bytes) + " of the " + count(data_start + position) +
              " that its header describes: the file is truncated: download it again");
   }
   if (position < data_bytes) {
@@ -171,9 +172,12 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
       entries.push_back(read_entry(field.key, field.value, file));
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  const auto before = [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
+  };
+  // Writers put them in this order, mostly.
+  if (!std::is_sorted(entries.begin(), entries.end(), before))
+    std::sort(entries.begin(), entries.end(), before);
   const size_t data_start = kLengthBytes + header.size();
   const std::span<const std::byte> data = bytes.subspan(data_start);
   check_ranges(entries, data.size(), data_start, file);
