@@ -25,6 +25,9 @@ Session::Session(Model& model, Device& device, const SessionOptions& options)
     : model_(model),
       device_(device),
       stream_(device.make_stream()),
+      direct_(model.expert_rows()),
+      observed_(direct_, device, model.info().moe_layers),
+      batch_(model.make_batch()),
       cache_(device, model.info().kv, capacity_of(model, options)),
       chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, model.max_rows())) {}
 
@@ -46,12 +49,29 @@ void Session::check_ids(std::span<const int32_t> ids) const {
 }
 
 std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows) {
-  logits_.resize(static_cast<size_t>(std::max<int64_t>(1, logit_rows) * info().vocab_size));
-  ForwardInput input{ids, logit_rows, routes_ ? &routes_ : nullptr};
-  model_.forward(*stream_, input, cache_, logits_.data());
-  device_.wait(*stream_, "logits");
+  const auto rows = static_cast<int64_t>(ids.size());
+  Batch& batch = *batch_;
+  batch.rows = rows;
+  batch.first_position = cache_.length();
+  batch.cache = &cache_;
+  stream_->copy("ids", batch.ids(), ids.data(), ids.size_bytes());
+  model_.embed(*stream_, batch);
+  for (int64_t l = 0; l < info().layers; ++l) model_.layer(*stream_, l, batch, observed_);
+  cache_.advance(rows);
   ids_.insert(ids_.end(), ids.begin(), ids.end());
-  return {logits_.data(), static_cast<size_t>(logit_rows * info().vocab_size)};
+  if (logit_rows == 0) {
+    device_.wait(*stream_, "prefill chunk");  // `ids` is the caller's
+    return {};
+  }
+  const auto values = static_cast<size_t>(logit_rows * info().vocab_size);
+  if (device_logits_.bytes() < values * sizeof(float)) {
+    device_logits_ = device_.allocate(values * sizeof(float), "logits");
+  }
+  logits_.resize(values);
+  model_.logits(*stream_, batch, logit_rows, device_logits_.as<float>());
+  stream_->copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
+  device_.wait(*stream_, "logits");
+  return logits_;
 }
 
 std::span<const float> Session::prefill(std::span<const int32_t> ids) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/sampler.h"
+#include "experts/direct_executor.h"
 #include "models/model.h"
 
 namespace sluice {
@@ -36,11 +37,10 @@ class Session {
   void run_all(std::span<const int32_t> ids, int64_t decode_from,
                const std::function<void(int64_t, std::span<const float>, int64_t)>& sink);
 
-  void observe_routes(RouteObserver observer) { routes_ = std::move(observer); }
+  void observe_routes(RouteObserver observer) { observed_.observe(std::move(observer)); }
   const std::vector<int32_t>& ids() const { return ids_; }
-  int64_t cached_tokens() const {
-    return cached_tokens_;
-  }  // of the last prefill: tokens that were not run again
+  /// Tokens of the last prefill that were not run again.
+  int64_t cached_tokens() const { return cached_tokens_; }
   int64_t capacity() const { return cache_.capacity(); }
   const ModelInfo& info() const { return model_.info(); }
 
@@ -51,12 +51,15 @@ class Session {
   Model& model_;
   Device& device_;
   std::unique_ptr<Stream> stream_;
+  DirectExecutor direct_;
+  ObservedExecutor observed_;
+  std::unique_ptr<Batch> batch_;
   KvCache cache_;
   int64_t chunk_tokens_;
   int64_t cached_tokens_ = 0;
   std::vector<int32_t> ids_;
+  Buffer device_logits_;
   std::vector<float> logits_;
-  RouteObserver routes_;
 };
 
 struct GenerateOptions {

@@ -22,17 +22,20 @@ struct Groups {
   std::vector<int64_t> first;  // [experts + 1] into `pairs`
   std::vector<int64_t> pairs;  // row * k + rank, ascending inside an expert
 
-  Groups(const ExpertRoutes& routes, int64_t experts) : first(static_cast<size_t>(experts) + 1) {
+  /// Only experts in [low, high) count.
+  Groups(const ExpertRoutes& routes, int64_t experts, int32_t low, int32_t high)
+      : first(static_cast<size_t>(experts) + 1) {
     const int64_t n = routes.rows * routes.k;
     for (int64_t i = 0; i < n; ++i) {
       SLUICE_CHECK(routes.ids[i] >= -1 && routes.ids[i] < experts);
-      if (routes.ids[i] >= 0) ++first[static_cast<size_t>(routes.ids[i]) + 1];
+      if (routes.ids[i] >= low && routes.ids[i] < high) ++first[static_cast<size_t>(routes.ids[i]) + 1];
     }
     for (size_t e = 1; e < first.size(); ++e) first[e] += first[e - 1];
     pairs.resize(static_cast<size_t>(first.back()));
     std::vector<int64_t> next(first.begin(), first.end() - 1);
     for (int64_t i = 0; i < n; ++i) {
-      if (routes.ids[i] >= 0) pairs[static_cast<size_t>(next[static_cast<size_t>(routes.ids[i])]++)] = i;
+      if (routes.ids[i] >= low && routes.ids[i] < high)
+        pairs[static_cast<size_t>(next[static_cast<size_t>(routes.ids[i])]++)] = i;
     }
   }
 
@@ -58,13 +61,11 @@ void multiply(const Matrix& w, int64_t begin, int64_t end, const std::vector<con
   products()(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, y.data());
 }
 
-void expert_mlp_host(const HostContext& host, const float* x, const ExpertRoutes& routes,
-                     const ExpertRows& experts, float* scratch, float* y) {
+void expert_products_host(const HostContext& host, const float* x, const ExpertRoutes& routes,
+                          const ExpertRows& experts, int32_t first, int32_t last, float* activations,
+                          float* outputs) {
   const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
-  const int64_t pairs = routes.rows * routes.k;
-  float* activations = scratch;              // [pairs, inner]
-  float* outputs = scratch + pairs * inner;  // [pairs, hidden]
-  const Groups groups(routes, experts.experts);
+  const Groups groups(routes, experts.experts, first, last);
   const auto matrices = [&](int32_t e) {
     const auto row = static_cast<size_t>(experts.row_of[e]) * experts.layout.row_bytes;
     return matrices_of(experts.layout, experts.rows + row, experts.scalars + int64_t{e} * kScalarsPerExpert);
@@ -107,7 +108,10 @@ void expert_mlp_host(const HostContext& host, const float* x, const ExpertRoutes
     }
     multiply(m.down, piece.begin, piece.end, in, out);
   });
+}
 
+void expert_sums_host(const HostContext& host, const float* outputs, const ExpertRoutes& routes,
+                      int64_t hidden, float* y) {
   host.pool.parallel_for(routes.rows, std::max<int64_t>(1, 16 * 1024 / hidden),
                          [&](int64_t begin, int64_t end) {
                            for (int64_t r = begin; r < end; ++r) {
@@ -136,21 +140,38 @@ ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const 
           part(layout.down, layout.down_scale, 0, hidden, inner, scalars[2])};
 }
 
-int64_t expert_scratch_floats(int64_t rows, int64_t k, int64_t hidden, int64_t intermediate) {
-  return rows * k * (hidden + intermediate);
-}
-
-void expert_mlp(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
-                float* scratch, float* y) {
+void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
+                     int32_t first, int32_t last, float* activations, float* outputs) {
   const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
   const int64_t pairs = routes.rows * routes.k;
-  stream.launch({.name = "expert_mlp",
+  // Which rows are read, and which outputs are written, is known once the ids are.
+  const auto data_ranges = [=](RangeSink& sink) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const int32_t id = routes.ids[i];
+      if (id < first || id >= last) continue;
+      sink.reads({experts.rows + static_cast<size_t>(experts.row_of[id]) * experts.layout.row_bytes,
+                  experts.layout.row_bytes});
+      sink.writes(range_of(activations + i * inner, inner));
+      sink.writes(range_of(outputs + i * hidden, hidden));
+    }
+  };
+  stream.launch({.name = "expert_products",
                  .reads = {range_of(x, routes.rows * hidden), range_of(routes.ids, pairs),
-                           range_of(routes.weights, pairs)},
-                 .writes = {range_of(scratch, expert_scratch_floats(routes.rows, routes.k, hidden, inner)),
-                            range_of(y, routes.rows * hidden)},
+                           range_of(experts.row_of + first, last - first)},
                  .flops = static_cast<uint64_t>(6 * pairs * hidden * inner)},
-                [=](const HostContext& host) { expert_mlp_host(host, x, routes, experts, scratch, y); });
+                data_ranges, [=](const HostContext& host) {
+                  expert_products_host(host, x, routes, experts, first, last, activations, outputs);
+                });
+}
+
+void expert_sums(Stream& stream, const float* outputs, const ExpertRoutes& routes, int64_t hidden, float* y) {
+  const int64_t pairs = routes.rows * routes.k;
+  stream.launch({.name = "expert_sums",
+                 .reads = {range_of(outputs, pairs * hidden), range_of(routes.ids, pairs),
+                           range_of(routes.weights, pairs)},
+                 .writes = {range_of(y, routes.rows * hidden)},
+                 .flops = static_cast<uint64_t>(2 * pairs * hidden)},
+                [=](const HostContext& host) { expert_sums_host(host, outputs, routes, hidden, y); });
 }
 
 }  // namespace sluice

@@ -23,11 +23,14 @@ struct ExpertRoutes {
   int64_t rows = 0, k = 0;
 };
 
-/// y[r, :] = sum over i, in order, of weights[r, i] * down(silu(gate(x[r])) * up(x[r])) of expert ids[r, i].
-/// x and y [rows, hidden]; `scratch` has expert_scratch_floats(...) values.
-void expert_mlp(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
-                float* scratch, float* y);
-int64_t expert_scratch_floats(int64_t rows, int64_t k, int64_t hidden, int64_t intermediate);
+/// outputs[r * k + i, :] = down(silu(gate(x[r])) * up(x[r])) of expert ids[r, i], for the experts in [first,
+/// last) alone; the other outputs stay as they are. x [rows, hidden], outputs [rows * k, hidden], activations
+/// (scratch) [rows * k, intermediate]. The bytes that are read are the rows of the routed experts.
+void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
+                     int32_t first, int32_t last, float* activations, float* outputs);
+
+/// y[r, :] = sum over i, in order, of weights[r, i] * outputs[r * k + i, :]. y [rows, hidden].
+void expert_sums(Stream& stream, const float* outputs, const ExpertRoutes& routes, int64_t hidden, float* y);
 
 /// The three matrices of an expert's packed row.
 struct ExpertMatrices {

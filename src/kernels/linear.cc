@@ -1,6 +1,7 @@
 // Checks, dispatch and the host version of matrix products.
 #include "kernels/linear.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -45,6 +46,18 @@ void embedding(Stream& stream, const int32_t* ids, int64_t rows, const Matrix& t
                   for (int64_t r = 0; r < rows; ++r) {
                     SLUICE_CHECK(ids[r] >= 0 && ids[r] < table.n);
                     decode_row(table, ids[r], y + r * table.k);
+                  }
+                });
+}
+
+void split_columns(Stream& stream, const float* x, int64_t rows, int64_t n, float* left, float* right) {
+  stream.launch({.name = "split_columns",
+                 .reads = {range_of(x, rows * 2 * n)},
+                 .writes = {range_of(left, rows * n), range_of(right, rows * n)}},
+                [=](const HostContext&) {
+                  for (int64_t r = 0; r < rows; ++r) {
+                    std::copy_n(x + r * 2 * n, n, left + r * n);
+                    std::copy_n(x + r * 2 * n + n, n, right + r * n);
                   }
                 });
 }

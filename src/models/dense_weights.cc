@@ -1,7 +1,10 @@
 // Copies dense weights, one buffer a tensor.
 #include "models/dense_weights.h"
 
+#include <string>
 #include <utility>
+
+#include "base/error.h"
 
 namespace sluice {
 
@@ -25,6 +28,19 @@ Matrix DenseWeightReader::matrix(const std::string& module, int64_t n, int64_t k
     matrix.scale = upload(stored.scale->bytes.data(), stored.scale->bytes.size(), stored.scale->name);
   }
   return matrix;
+}
+
+Matrix DenseWeightReader::stacked(const std::string& upper, const std::string& lower, int64_t n, int64_t k) {
+  const StoredMatrix parts[] = {find_matrix(checkpoint_, upper, n, k), find_matrix(checkpoint_, lower, n, k)};
+  if (parts[0].format != parts[1].format || parts[0].scale != nullptr) {
+    throw Error(ErrorCode::kUnsupported,
+                upper + " and " + lower + ": routers must be of one unquantised format, not " +
+                    std::string(name_of(parts[0].format)) + " and " + std::string(name_of(parts[1].format)));
+  }
+  std::vector<std::byte> bytes;
+  for (const StoredMatrix& part : parts)
+    bytes.insert(bytes.end(), part.weight->bytes.begin(), part.weight->bytes.end());
+  return {parts[0].format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f};
 }
 
 const float* DenseWeightReader::vector(const std::string& name, int64_t n) {

@@ -1,4 +1,8 @@
-// What the engine knows of a model: its sizes, and one function that runs tokens through all layers.
+// What the engine knows of a model: its sizes, and functions that run a batch of tokens layer by layer.
+//
+// The engine decides the order: all layers of one batch, one layer of several batches (layer-major prefill),
+// or a decode step between two layers of a prefill. A batch therefore owns its residual stream; scratch
+// memory is the model's.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +13,10 @@
 #include <vector>
 
 #include "device/device.h"
+#include "experts/executor.h"
+#include "experts/host_rows.h"
 #include "kv/kv_cache.h"
+#include "models/batch.h"
 
 namespace sluice {
 
@@ -27,27 +34,24 @@ struct ModelInfo {
   KvShape kv;
 };
 
-/// Sees the experts that were chosen: layer (the model's number), ids [rows, k] in descending score.
-using RouteObserver = std::function<void(int64_t layer, std::span<const int32_t> ids, int64_t rows)>;
-
-/// Tokens of one sequence that follow the `cache`.
-struct ForwardInput {
-  std::span<const int32_t> ids;  // inside the vocabulary
-  int64_t logit_rows = 1;        // logits are computed for the last logit_rows tokens
-  const RouteObserver* routes = nullptr;
-};
-
-/// A loaded model. One forward at a time.
+/// A loaded model. Calls on one stream at a time.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
-  /// Most tokens that one forward takes (its workspace is allocated at load).
+  /// Most tokens of a batch (scratch memory is allocated at load).
   virtual int64_t max_rows() const = 0;
-  /// Runs input.ids at positions cache.length() ... and appends to the cache. logits [logit_rows,
-  /// vocab_size]. The result for a token depends on the tokens before it alone, not on how they were cut into
-  /// calls, to the last bit.
-  virtual void forward(Stream& stream, const ForwardInput& input, KvCache& cache, float* logits) = 0;
+  /// The host rows of every MoE layer, for whoever makes experts computable.
+  virtual std::span<const LayerRows> expert_rows() const = 0;
+  virtual std::unique_ptr<Batch> make_batch() const = 0;
+
+  /// Sets the batch's residual stream to the embeddings of its tokens.
+  virtual void embed(Stream& stream, Batch& batch) = 0;
+  /// Runs layer `layer` on the batch: appends to the batch's cache at its positions, routes, and lets
+  /// `experts` compute.
+  virtual void layer(Stream& stream, int64_t layer, Batch& batch, MoeExecutor& experts) = 0;
+  /// Logits of the last `rows` tokens, [rows, vocab_size], into device memory.
+  virtual void logits(Stream& stream, const Batch& batch, int64_t rows, float* logits) = 0;
 };
 
 struct LoadOptions {

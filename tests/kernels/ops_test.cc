@@ -198,12 +198,17 @@ struct ExpertCase {
   }
 
   std::vector<float> run(Stream& stream, int64_t first, int64_t count) {
-    std::vector<float> scratch(static_cast<size_t>(expert_scratch_floats(count, k, hidden, inner)), NAN);
+    std::vector<float> activations(static_cast<size_t>(count * k * inner), NAN);
+    std::vector<float> outputs(static_cast<size_t>(count * k * hidden), NAN);
     std::vector<float> y(static_cast<size_t>(count * hidden), NAN);
     const ExpertRows view{layout, bytes.data(), row_of.data(), scalars.data(), experts};
-    expert_mlp(stream, x.data() + first * hidden,
-               {ids.data() + first * k, weights.data() + first * k, count, k}, view, scratch.data(),
-               y.data());
+    const ExpertRoutes routes{ids.data() + first * k, weights.data() + first * k, count, k};
+    // In two parts: which experts a call has must not show.
+    expert_products(stream, x.data() + first * hidden, routes, view, 0, 2, activations.data(),
+                    outputs.data());
+    expert_products(stream, x.data() + first * hidden, routes, view, 2, static_cast<int32_t>(experts),
+                    activations.data(), outputs.data());
+    expert_sums(stream, outputs.data(), routes, hidden, y.data());
     return y;
   }
 

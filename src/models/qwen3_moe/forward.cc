@@ -20,38 +20,38 @@ using qwen3_moe::Layer;
 using qwen3_moe::ModelConfig;
 using qwen3_moe::Weights;
 
-/// The activations of one forward, for up to max_rows tokens. Allocated once.
+/// Scratch memory of one layer's work, for up to max_rows tokens. Allocated once; nothing in it outlives a
+/// layer.
 struct Workspace {
   std::vector<Buffer> buffers;
-  int32_t *ids, *expert_ids;              // [rows], [rows, K]
-  float *x, *h, *branch;                  // [rows, H]: residual stream, normalised input, what a block adds
-  float *q, *k, *v, *attended;            // [rows, heads * d], [rows, kv_heads * d] twice, [rows, heads * d]
-  float *cos, *sin;                       // [rows, d / 2]
-  float *router_logits, *expert_weights;  // [rows, E], [rows, K]
-  float* inner;  // [rows, 3 * dense intermediate]: gate and up apart, or the experts' scratch
+  float *h, *branch;                // [rows, H]: normalised input, what a block adds
+  float *q, *k, *v, *attended;      // [rows, heads * d], [rows, kv_heads * d] twice, [rows, heads * d]
+  float* router_logits;             // [rows, 2E]
+  float *own_logits, *next_logits;  // [rows, E] each, apart
+  int32_t* expert_ids;              // [rows, K]
+  float* expert_weights;            // [rows, K]
+  float *activations, *outputs;     // [rows * K, expert intermediate], [rows * K, H]
+  float* dense;                     // [rows, 3 * dense intermediate]
 
   Workspace(Device& device, const ModelConfig& c, int64_t rows) {
     const auto floats = [&](int64_t width) {
       return buffers.emplace_back(device.allocate_array<float>(rows * width, "workspace")).as<float>();
     };
-    const auto integers = [&](int64_t width) {
-      return buffers.emplace_back(device.allocate_array<int32_t>(rows * width, "workspace")).as<int32_t>();
-    };
-    ids = integers(1);
-    expert_ids = integers(c.top_k);
-    x = floats(c.hidden);
     h = floats(c.hidden);
     branch = floats(c.hidden);
     q = floats(c.heads * c.head_dim);
     k = floats(c.kv_heads * c.head_dim);
     v = floats(c.kv_heads * c.head_dim);
     attended = floats(c.heads * c.head_dim);
-    cos = floats(c.head_dim / 2);
-    sin = floats(c.head_dim / 2);
-    router_logits = floats(c.experts);
+    router_logits = floats(2 * c.experts);
+    own_logits = floats(c.experts);
+    next_logits = floats(c.experts);
+    expert_ids =
+        buffers.emplace_back(device.allocate_array<int32_t>(rows * c.top_k, "workspace")).as<int32_t>();
     expert_weights = floats(c.top_k);
-    inner = floats(std::max(3 * c.dense_intermediate,
-                            expert_scratch_floats(1, c.top_k, c.hidden, c.expert_intermediate)));
+    activations = floats(c.top_k * c.expert_intermediate);
+    outputs = floats(c.top_k * c.hidden);
+    dense = floats(3 * c.dense_intermediate);
   }
 };
 
@@ -69,78 +69,95 @@ class Qwen3Moe final : public Model {
 
   const ModelInfo& info() const override { return info_; }
   int64_t max_rows() const override { return max_rows_; }
+  std::span<const LayerRows> expert_rows() const override { return weights_.expert_rows; }
 
-  void forward(Stream& stream, const ForwardInput& input, KvCache& cache, float* logits) override {
-    const auto rows = static_cast<int64_t>(input.ids.size());
-    SLUICE_CHECK(rows >= 1 && rows <= max_rows_ && input.logit_rows <= rows);
+  std::unique_ptr<Batch> make_batch() const override {
+    auto batch = std::make_unique<Batch>();
+    batch->max_rows = max_rows_;
+    batch->ids_buffer = device_.allocate_array<int32_t>(max_rows_, "batch");
+    batch->x_buffer = device_.allocate_array<float>(max_rows_ * config_.hidden, "batch");
+    batch->cos_buffer = device_.allocate_array<float>(max_rows_ * config_.head_dim / 2, "batch");
+    batch->sin_buffer = device_.allocate_array<float>(max_rows_ * config_.head_dim / 2, "batch");
+    return batch;
+  }
+
+  void embed(Stream& stream, Batch& b) override {
+    SLUICE_CHECK(b.rows >= 1 && b.rows <= b.max_rows);
+    embedding(stream, b.ids(), b.rows, weights_.embedding, b.x());
+    rope_table(stream, b.first_position, b.rows, weights_.rope_frequencies, config_.head_dim / 2, b.cos(),
+               b.sin());
+  }
+
+  void layer(Stream& stream, int64_t l, Batch& b, MoeExecutor& experts) override {
     const ModelConfig& c = config_;
+    const Layer& layer = weights_.layers[static_cast<size_t>(l)];
     Workspace& w = workspace_;
-    stream.copy("ids", w.ids, input.ids.data(), input.ids.size_bytes());
-    embedding(stream, w.ids, rows, weights_.embedding, w.x);
-    rope_table(stream, cache.length(), rows, weights_.rope_frequencies, c.head_dim / 2, w.cos, w.sin);
-    for (int64_t l = 0; l < c.layers; ++l) {
-      const Layer& layer = weights_.layers[static_cast<size_t>(l)];
-      rms_norm(stream, w.x, rows, c.hidden, layer.input_norm, c.rms_epsilon, w.h);
-      attention_block(stream, layer.attention, rows, cache.length(), cache.layer(l));
-      add(stream, w.x, w.branch, rows * c.hidden);
-      rms_norm(stream, w.x, rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, w.h);
-      if (layer.moe) {
-        moe_block(stream, *layer.moe, rows);
-        if (input.routes != nullptr) report_routes(stream, l, rows, *input.routes);
-      } else {
-        dense_block(stream, *layer.dense, rows);
-      }
-      add(stream, w.x, w.branch, rows * c.hidden);
+    rms_norm(stream, b.x(), b.rows, c.hidden, layer.input_norm, c.rms_epsilon, w.h);
+    attention_block(stream, layer.attention, b, b.cache->layer(l));
+    add(stream, b.x(), w.branch, b.rows * c.hidden);
+    rms_norm(stream, b.x(), b.rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, w.h);
+    if (layer.moe) {
+      moe_block(stream, *layer.moe, b.rows, experts);
+    } else {
+      dense_block(stream, *layer.dense, b.rows);
     }
-    cache.advance(rows);
-    if (input.logit_rows == 0) return;
-    const float* last = w.x + (rows - input.logit_rows) * c.hidden;
-    rms_norm(stream, last, input.logit_rows, c.hidden, weights_.final_norm, c.rms_epsilon, w.h);
-    linear(stream, w.h, input.logit_rows, weights_.head, nullptr, logits);
+    add(stream, b.x(), w.branch, b.rows * c.hidden);
+  }
+
+  void logits(Stream& stream, const Batch& b, int64_t rows, float* logits) override {
+    SLUICE_CHECK(rows >= 1 && rows <= b.rows);
+    const float* last = b.x() + (b.rows - rows) * config_.hidden;
+    rms_norm(stream, last, rows, config_.hidden, weights_.final_norm, config_.rms_epsilon, workspace_.h);
+    linear(stream, workspace_.h, rows, weights_.head, nullptr, logits);
   }
 
  private:
-  void attention_block(Stream& stream, const qwen3_moe::Attention& a, int64_t rows, int64_t position,
-                       const KvLayer& kv) {
+  void attention_block(Stream& stream, const qwen3_moe::Attention& a, const Batch& b, const KvLayer& kv) {
     const ModelConfig& c = config_;
     Workspace& w = workspace_;
-    linear(stream, w.h, rows, a.q, a.q_bias, w.q);
-    linear(stream, w.h, rows, a.k, a.k_bias, w.k);
-    linear(stream, w.h, rows, a.v, a.v_bias, w.v);
-    rms_norm(stream, w.q, rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
-    rms_norm(stream, w.k, rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
-    rope(stream, w.q, rows, c.heads, c.head_dim, w.cos, w.sin, c.head_dim / 2);
-    rope(stream, w.k, rows, c.kv_heads, c.head_dim, w.cos, w.sin, c.head_dim / 2);
-    kv_store(stream, w.k, w.v, rows, position, kv);
+    linear(stream, w.h, b.rows, a.q, a.q_bias, w.q);
+    linear(stream, w.h, b.rows, a.k, a.k_bias, w.k);
+    linear(stream, w.h, b.rows, a.v, a.v_bias, w.v);
+    rms_norm(stream, w.q, b.rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
+    rms_norm(stream, w.k, b.rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
+    rope(stream, w.q, b.rows, c.heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
+    rope(stream, w.k, b.rows, c.kv_heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
+    kv_store(stream, w.k, w.v, b.rows, b.first_position, kv);
     const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-    attention(stream, w.q, rows, c.heads, position, scale, kv, w.attended);
-    linear(stream, w.attended, rows, a.o, a.o_bias, w.branch);
+    attention(stream, w.q, b.rows, c.heads, b.first_position, scale, kv, w.attended);
+    linear(stream, w.attended, b.rows, a.o, a.o_bias, w.branch);
   }
 
-  void moe_block(Stream& stream, const qwen3_moe::MoeMlp& moe, int64_t rows) {
+  void moe_block(Stream& stream, const qwen3_moe::MoeMlp& moe, int64_t rows, MoeExecutor& experts) {
     const ModelConfig& c = config_;
     Workspace& w = workspace_;
-    linear(stream, w.h, rows, moe.router, nullptr, w.router_logits);
-    router_top_k(stream, w.router_logits, rows, c.experts, c.top_k, c.renormalise, w.expert_ids,
+    const bool ahead = experts.wants_lookahead() && moe.stacked.n > c.experts;
+    if (ahead) {
+      linear(stream, w.h, rows, moe.stacked, nullptr, w.router_logits);
+      split_columns(stream, w.router_logits, rows, c.experts, w.own_logits, w.next_logits);
+    } else {
+      linear(stream, w.h, rows, moe.router, nullptr, w.own_logits);
+    }
+    router_top_k(stream, w.own_logits, rows, c.experts, c.top_k, c.renormalise, w.expert_ids,
                  w.expert_weights);
-    expert_mlp(stream, w.h, {w.expert_ids, w.expert_weights, rows, c.top_k}, moe.experts, w.inner, w.branch);
+    MoeInput input;
+    input.layer = moe.index;
+    input.x = w.h;
+    input.routes = {w.expert_ids, w.expert_weights, rows, c.top_k};
+    input.next_logits = ahead ? w.next_logits : nullptr;
+    input.activations = w.activations;
+    input.outputs = w.outputs;
+    experts.run(stream, input, w.branch);
   }
 
   void dense_block(Stream& stream, const qwen3_moe::DenseMlp& mlp, int64_t rows) {
     const int64_t width = config_.dense_intermediate;
     Workspace& w = workspace_;
-    float *gate = w.inner, *up = gate + rows * width, *product = up + rows * width;
+    float *gate = w.dense, *up = gate + rows * width, *product = up + rows * width;
     linear(stream, w.h, rows, mlp.gate, nullptr, gate);
     linear(stream, w.h, rows, mlp.up, nullptr, up);
     silu_and_multiply(stream, gate, up, rows * width, product);
     linear(stream, product, rows, mlp.down, nullptr, w.branch);
-  }
-
-  void report_routes(Stream& stream, int64_t layer, int64_t rows, const RouteObserver& observer) {
-    host_ids_.resize(static_cast<size_t>(rows * config_.top_k));
-    stream.copy("routes", host_ids_.data(), workspace_.expert_ids, host_ids_.size() * sizeof(int32_t));
-    device_.wait(stream, "routes");
-    observer(layer, host_ids_, rows);
   }
 
   void fill_info() {
@@ -156,10 +173,11 @@ class Qwen3Moe final : public Model {
     for (const Buffer& buffer : weights_.dense) info_.dense_bytes += buffer.bytes();
     for (int64_t l = 0; l < c.layers; ++l) {
       const Layer& layer = weights_.layers[static_cast<size_t>(l)];
-      if (!layer.moe) continue;
-      info_.moe_layers.push_back(l);
-      info_.expert_format = name_of(layer.moe->rows.layout.format);
-      info_.expert_bytes += layer.moe->rows.bytes();
+      if (layer.moe) info_.moe_layers.push_back(l);
+    }
+    for (const LayerRows& rows : weights_.expert_rows) {
+      info_.expert_format = name_of(rows.layout.format);
+      info_.expert_bytes += rows.bytes();
     }
   }
 
@@ -170,7 +188,6 @@ class Qwen3Moe final : public Model {
   const int64_t max_rows_;
   Workspace workspace_;
   ModelInfo info_;
-  std::vector<int32_t> host_ids_;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <numeric>
 #include <string>
 
 #include "base/thread_pool.h"
@@ -62,6 +61,24 @@ std::vector<float> rope_frequencies(const ModelConfig& c) {
   return frequencies;
 }
 
+/// Routers of consecutive MoE layers follow each other in one matrix, so that one product gives a layer's
+/// routes and a forecast of the next one's.
+void read_routers(DenseWeightReader& reader, const ModelConfig& c, std::vector<Layer>& layers) {
+  std::vector<std::string> names;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    if (layers[l].moe) names.push_back("model.layers." + std::to_string(l) + ".mlp.gate");
+  }
+  for (Layer& layer : layers) {
+    if (!layer.moe) continue;
+    MoeMlp& moe = *layer.moe;
+    const auto at = static_cast<size_t>(moe.index);
+    moe.router = moe.stacked = at + 1 < names.size()
+                                   ? reader.stacked(names[at], names[at + 1], c.experts, c.hidden)
+                                   : reader.matrix(names[at], c.experts, c.hidden);
+    moe.router.n = c.experts;
+  }
+}
+
 }  // namespace
 
 Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device& device, Stream& stream,
@@ -74,8 +91,6 @@ Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device&
   w.head = c.tied_embeddings ? w.embedding : reader.matrix("lm_head", c.vocab_size, c.hidden);
   w.final_norm = reader.vector("model.norm.weight", c.hidden);
   w.rope_frequencies = reader.constants(rope_frequencies(c));
-  w.identity.resize(static_cast<size_t>(c.experts));
-  std::iota(w.identity.begin(), w.identity.end(), 0);
   w.layers.resize(static_cast<size_t>(c.layers));
 
   // Find every tensor of the experts before the first byte is read: what is missing is said at once.
@@ -96,11 +111,11 @@ Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device&
       continue;
     }
     MoeMlp& moe = layer.moe.emplace();
-    moe.router = reader.matrix(name + "mlp.gate", c.experts, c.hidden);
-    moe.rows = read_layer_rows(*stored[l], device, pool, [&](size_t bytes) { progress.add(bytes); });
-    moe.experts = {moe.rows.layout, moe.rows.rows.as<std::byte>(), w.identity.data(), moe.rows.scalars.data(),
-                   c.experts};
+    moe.index = static_cast<int64_t>(w.expert_rows.size());
+    w.expert_rows.push_back(
+        read_layer_rows(*stored[l], device, pool, [&](size_t bytes) { progress.add(bytes); }));
   }
+  read_routers(reader, c, w.layers);
   w.dense = reader.take_buffers();
   return w;
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "experts/host_rows.h"
-#include "kernels/experts.h"
 #include "models/dense_weights.h"
 #include "models/model.h"
 #include "models/qwen3_moe/config.h"
@@ -24,9 +23,9 @@ struct DenseMlp {
 };
 
 struct MoeMlp {
-  Matrix router;       // [E, H]
-  LayerRows rows;      // the experts
-  ExpertRows experts;  // the view of `rows` that kernels get
+  int64_t index = 0;  // among the MoE layers
+  Matrix router;      // [E, H]
+  Matrix stacked;     // [2E, H]: this layer's router and the next MoE layer's; [E, H] in the last one
 };
 
 struct Layer {
@@ -41,7 +40,7 @@ struct Weights {
   Matrix embedding, head;     // [V, H]
   const float* final_norm = nullptr;
   const float* rope_frequencies = nullptr;  // [d / 2]
-  std::vector<int32_t> identity;            // row_of of every layer: expert e lies in row e
+  std::vector<LayerRows> expert_rows;       // of each MoE layer
   std::vector<Layer> layers;
 };
 

@@ -1,0 +1,38 @@
+// What a model's MoE layer asks for: the weighted sum of its routed experts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "device/stream.h"
+#include "kernels/experts.h"
+
+namespace sluice {
+
+/// The input of one MoE layer for one batch, in device memory.
+struct MoeInput {
+  int64_t layer = 0;         // which MoE layer, counted from 0 without the dense ones
+  const float* x = nullptr;  // [rows, hidden]
+  ExpertRoutes routes;       // [rows, k]
+  /// The next MoE layer's router on this layer's input [rows, experts], or null after the last one (Eliseev
+  /// and Mazur, "Fast Inference of Mixture-of-Experts Language Models with Offloading", 2023).
+  const float* next_logits = nullptr;
+  float* activations = nullptr;  // scratch [rows * k, intermediate]
+  float* outputs = nullptr;      // scratch [rows * k, hidden]
+};
+
+/// Makes routed experts computable and computes them.
+class MoeExecutor {
+ public:
+  virtual ~MoeExecutor() = default;
+  /// Whether run() uses MoeInput::next_logits; where not, the model leaves that product out.
+  virtual bool wants_lookahead() const { return false; }
+  /// y [rows, hidden] = the weighted sum over each row's experts, in top-k order. Enqueues on `compute`.
+  virtual void run(Stream& compute, const MoeInput& input, float* y) = 0;
+};
+
+/// Sees the experts that were chosen: the model's layer number, ids [rows, k] in descending score.
+using RouteObserver = std::function<void(int64_t layer, std::span<const int32_t> ids, int64_t rows)>;
+
+}  // namespace sluice
