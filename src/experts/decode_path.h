@@ -1,0 +1,38 @@
+// Decode: one `ensure` a layer, a gather of its misses, and predictions for the next layer behind it.
+#pragma once
+
+#include "experts/expert_state.h"
+
+namespace sluice {
+
+/// The path of decode steps and of prompts so short that all of their experts fit beside each other.
+///
+/// Order of one layer l (every arrow is a fence; a test takes each one out):
+///   compute: ensure(l), install predictions(l + 1) -> [planned l] -> demand: gather misses(l)
+///   predict: gather predictions(l) -> [forecast l] -> demand: gather misses(l) -> [fetched l] -> compute: products(l)
+///   demand: gather misses(l) -> [fetched l] -> predict: gather predictions(l + 1)
+/// The demand of l waits for the predictions of l, since a hit may lie in a slot whose bytes are still under way; and the
+/// predictions of l + 1 wait for the demand of l: demand outranks speculation.
+class DecodePath final : public MoeExecutor {
+ public:
+  explicit DecodePath(ExpertState& state);
+
+  bool wants_lookahead() const override { return state_.settings.lookahead != LookaheadMode::kOff && ahead_; }
+  void run(Stream& compute, const MoeInput& input, float* y) override;
+
+  /// Starts a step of `rows` tokens. Without `lookahead` nothing is predicted (a touched prompt).
+  void begin_step(bool lookahead) { ahead_ = lookahead; }
+  /// Joins every stream that writes slots into the compute stream.
+  void end_step();
+
+ private:
+  void predict(const MoeInput& input);
+
+  ExpertState& state_;
+  Buffer predicted_ids_;  // [experts]
+  Buffer budget_;         // [1]: most predictions a layer and step
+  bool ahead_ = true;
+  bool predicted_any_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// Construction of pools, plans, streams and events.
+#include "experts/expert_state.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "experts/slot_ops.h"
+
+namespace sluice {
+namespace {
+
+SlotMapShape map_shape(size_t layers, int64_t experts, int64_t slots, SlotPolicy policy) {
+  SlotMapShape shape;
+  shape.layers = static_cast<int32_t>(layers);
+  shape.experts = static_cast<int32_t>(experts);
+  shape.max_slots = static_cast<int32_t>(slots);
+  shape.policy = policy;
+  return shape;
+}
+
+/// Layers of one row layout share a pool; the slots are divided by the pools' bytes, each pool getting at least `floor`.
+struct Division {
+  std::vector<RowLayout> layouts;
+  std::vector<std::vector<int32_t>> layers;
+  std::vector<int64_t> slots;
+};
+
+Division divide(std::span<const LayerRows> rows, int64_t slots, int64_t floor) {
+  Division d;
+  for (size_t l = 0; l < rows.size(); ++l) {
+    const auto found = std::find(d.layouts.begin(), d.layouts.end(), rows[l].layout);
+    const auto at = static_cast<size_t>(found - d.layouts.begin());
+    if (found == d.layouts.end()) {
+      d.layouts.push_back(rows[l].layout);
+      d.layers.emplace_back();
+    }
+    d.layers[at].push_back(static_cast<int32_t>(l));
+  }
+  // S counts slots of any size: a pool's share follows its number of layers.
+  for (const auto& layers : d.layers) {
+    const int64_t all = static_cast<int64_t>(layers.size()) * rows[static_cast<size_t>(layers[0])].experts;
+    const int64_t share = slots * static_cast<int64_t>(layers.size()) / static_cast<int64_t>(rows.size());
+    d.slots.push_back(std::clamp(share, std::min(floor, all), all));
+  }
+  return d;
+}
+
+}  // namespace
+
+OwnedPlan::OwnedPlan(Device& device, int32_t capacity)
+    : memory(device.allocate_array<int32_t>(2 * int64_t{capacity} + 1, "copy plan")) {
+  auto* words = memory.as<int32_t>();
+  plan = {words + 1, words + 1 + capacity, words, capacity};
+}
+
+ExpertPool::ExpertPool(Device& device, Stream& compute, const RowLayout& row_layout, std::vector<int32_t> pool_layers,
+                       int64_t experts, int64_t slot_count, SlotPolicy policy)
+    : layout(row_layout),
+      layers(std::move(pool_layers)),
+      slots(slot_count),
+      map(device, compute, map_shape(layers.size(), experts, slot_count, policy), static_cast<int32_t>(slot_count)),
+      bytes(device.allocate(static_cast<size_t>(slot_count) * layout.row_bytes, "expert slots")) {}
+
+ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const LayerRows> rows,
+                         const ExpertShape& shape_in, const ExpertSettings& settings_in, int64_t max_rows_in)
+    : device(device_in),
+      compute(compute_in),
+      shape(shape_in),
+      settings(settings_in),
+      max_rows(max_rows_in),
+      demand(device.make_stream("demand", Priority::kHigh)),
+      predict(device.make_stream("predict", Priority::kNormal)),
+      copy(device.make_stream("copy", settings.compare.high_copy_priority ? Priority::kHighest : Priority::kNormal)),
+      layers(rows.size()),
+      slot_ids(device.allocate_array<int32_t>(max_rows * shape.top_k, "slot ids")) {
+  const Division division = divide(rows, settings.slots, min_slots(shape));
+  for (size_t p = 0; p < division.layouts.size(); ++p) {
+    pools.push_back(std::make_unique<ExpertPool>(device, compute, division.layouts[p], division.layers[p], shape.experts,
+                                                 division.slots[p], settings.policy));
+    ExpertPool& pool = *pools.back();
+    pool.ring = ring_slots(shape, pool.slots, settings.ring_slots);
+    for (size_t i = 0; i < pool.layers.size(); ++i) {
+      LayerState& layer = layers[static_cast<size_t>(pool.layers[i])];
+      layer.pool = &pool;
+      layer.local = static_cast<int32_t>(i);
+    }
+  }
+  for (size_t l = 0; l < rows.size(); ++l) {
+    LayerState& layer = layers[l];
+    const auto experts = static_cast<int32_t>(rows[l].experts);
+    const std::string suffix = " " + std::to_string(l);
+    layer.rows = &rows[l];
+    layer.demand = std::make_unique<OwnedPlan>(device, experts);
+    layer.predicted = std::make_unique<OwnedPlan>(device, experts);
+    layer.adopted = std::make_unique<OwnedPlan>(device, experts);
+    layer.planned = device.make_event("planned" + suffix);
+    layer.fetched = device.make_event("fetched" + suffix);
+    layer.forecast = device.make_event("forecast" + suffix);
+  }
+  statuses_.resize(pools.size());
+}
+
+void ExpertState::throw_if_failed() {
+  for (size_t p = 0; p < pools.size(); ++p) slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
+  device.wait(compute, "slot map status");
+  for (const SlotStatus& status : statuses_) sluice::throw_if_failed(status);
+}
+
+}  // namespace sluice

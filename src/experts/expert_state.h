@@ -1,0 +1,88 @@
+// What every way of making experts computable shares: pools of slots, plans, streams and events.
+//
+// Who does what, on which stream:
+// - compute: routers, all writers of the slot maps, products. It waits for copies, never the host.
+// - demand: the gather of a layer's misses.
+// - predict: the gather of predicted experts of the next layer, behind the demand of this one.
+// - copy: the batched copies of a streaming pass.
+// Bytes of a slot are written by copies on demand, predict and copy alone, and by adoption on compute.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experts/executor.h"
+#include "experts/host_rows.h"
+#include "experts/settings.h"
+#include "experts/slot_map.h"
+
+namespace sluice {
+
+/// A copy plan with its memory.
+struct OwnedPlan {
+  Buffer memory;
+  CopyPlan plan;
+  OwnedPlan(Device& device, int32_t capacity);
+};
+
+/// The slots of one row layout and the layers that share them.
+class ExpertPool {
+ public:
+  ExpertPool(Device& device, Stream& compute, const RowLayout& layout, std::vector<int32_t> layers, int64_t experts,
+             int64_t slots, SlotPolicy policy);
+
+  const RowLayout layout;
+  const std::vector<int32_t> layers;  // MoE layers by local number
+  const int64_t slots;
+  int64_t ring = 0;                   // R of this pool
+  SlotMap map;
+  Buffer bytes;                       // [slots, layout.row_bytes]
+
+  std::byte* slot(int64_t index) const { return bytes.as<std::byte>() + static_cast<size_t>(index) * layout.row_bytes; }
+};
+
+/// One MoE layer: its host rows, its pool, and what its copies need.
+struct LayerState {
+  const LayerRows* rows = nullptr;
+  ExpertPool* pool = nullptr;
+  int32_t local = 0;  // number inside the pool
+  std::unique_ptr<OwnedPlan> demand, predicted, adopted;
+  std::unique_ptr<Event> planned;      // compute: the plans of this layer's call are written
+  std::unique_ptr<Event> fetched;      // demand: the misses are in their slots
+  std::unique_ptr<Event> forecast;     // predict: what was predicted for this layer is in its slots
+
+  const int32_t* slot_of() const {
+    return pool->map.view().slot_of + static_cast<int64_t>(local) * pool->map.shape().experts;
+  }
+  /// The rows of this layer as kernels see them, with expert e in pool row row_of[e].
+  ExpertRows view(const int32_t* row_of) const {
+    return {rows->layout, pool->bytes.as<std::byte>(), row_of, rows->scalars.data(), rows->experts};
+  }
+};
+
+struct ExpertState {
+  ExpertState(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
+              const ExpertSettings& settings, int64_t max_rows);
+
+  Device& device;
+  Stream& compute;
+  const ExpertShape shape;
+  const ExpertSettings settings;
+  const int64_t max_rows;
+  std::unique_ptr<Stream> demand, predict, copy;
+  std::vector<std::unique_ptr<ExpertPool>> pools;
+  std::vector<LayerState> layers;
+  Buffer slot_ids;   // [max_rows * k]: the ids that an ensure rewrites
+  bool pass_open = false;
+
+  int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
+  /// Throws the first failure of any slot map. The host must have waited for the compute stream.
+  void throw_if_failed();
+
+ private:
+  std::vector<SlotStatus> statuses_;
+};
+
+}  // namespace sluice

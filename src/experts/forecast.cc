@@ -1,0 +1,40 @@
+// Ranking of forecasts on the host.
+#include "experts/forecast.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+void rank_forecast(Stream& stream, const float* logits, int64_t rows, int64_t experts, int64_t top_k, int32_t* ids) {
+  constexpr int64_t kMostRows = 8;
+  stream.launch({.name = "rank_forecast", .reads = {range_of(logits, rows * experts)}, .writes = {range_of(ids, experts)}},
+                [=](const HostContext&) {
+                  const int64_t n = std::min(rows, kMostRows);
+                  std::vector<std::vector<int32_t>> ranked(static_cast<size_t>(n));
+                  for (int64_t r = 0; r < n; ++r) {
+                    const float* row = logits + r * experts;
+                    auto& order = ranked[static_cast<size_t>(r)];
+                    order.resize(static_cast<size_t>(experts));
+                    std::iota(order.begin(), order.end(), 0);
+                    const auto middle = order.begin() + std::min(top_k, experts);
+                    std::partial_sort(order.begin(), middle, order.end(), [=](int32_t a, int32_t b) {
+                      return row[a] != row[b] ? row[a] > row[b] : a < b;
+                    });
+                    order.erase(middle, order.end());
+                  }
+                  std::vector<uint8_t> seen(static_cast<size_t>(experts));
+                  std::fill(ids, ids + experts, -1);
+                  int64_t count = 0;
+                  for (int64_t rank = 0; rank < std::min(top_k, experts); ++rank) {
+                    for (const auto& order : ranked) {
+                      const int32_t id = order[static_cast<size_t>(rank)];
+                      if (std::exchange(seen[static_cast<size_t>(id)], uint8_t{1}) == 0) ids[count++] = id;
+                    }
+                  }
+                });
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// The host version of the gather kernel.
+#include "experts/gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+
+namespace sluice {
+
+void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source, std::byte* target,
+                 size_t row_bytes) {
+  const auto ranges = [=](RangeSink& sink) {
+    const int32_t count = *plan.count;
+    sink.reads(range_of(plan.dst_slot, count));
+    sink.reads(range_of(plan.src_row, count));
+    for (int32_t i = 0; i < count; ++i) {
+      sink.reads({source + static_cast<size_t>(plan.src_row[i]) * row_bytes, row_bytes});
+      sink.writes({target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, row_bytes});
+    }
+  };
+  stream.launch({.name = name, .reads = {range_of(plan.count, 1)}}, ranges, [=](const HostContext& host) {
+    host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes,
+                    source + static_cast<size_t>(plan.src_row[i]) * row_bytes, row_bytes);
+      }
+    });
+  });
+}
+
+}  // namespace sluice

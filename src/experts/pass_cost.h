@@ -1,0 +1,44 @@
+// Which way a prompt's experts should take, by predicted time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "experts/settings.h"
+
+namespace sluice {
+
+/// How the experts of one forward become computable.
+enum class PassWay { kEnsure, kTouched, kStream };
+std::string_view name_of(PassWay way);  // "ensure", "touched", "stream"
+
+/// Rates of this machine, refined by every pass.
+struct PassRates {
+  double link_bytes_per_ms = 0;     // host rows to slots
+  double compute_ms_per_token = 0;  // a token through all layers, experts resident; 0: not measured yet
+};
+
+struct PassQuestion {
+  int64_t rows = 0;           // tokens
+  int64_t resident_rows = 0;  // experts resident now, of all layers
+  uint64_t row_bytes = 0;     // of one expert (the mean over layers)
+  bool ensure_fits = false, touched_fits = false;
+};
+
+struct PassForecast {
+  PassWay way = PassWay::kStream;
+  double bytes = 0;
+  double ms = 0;
+};
+
+/// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows). Real routes
+/// are narrower, so this is an upper estimate.
+double distinct_experts(const ExpertShape& shape, int64_t rows);
+
+/// Time of one way: the longer of link and compute, since they overlap (ensure: their sum, nothing is ahead).
+PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates, const PassQuestion& question);
+
+/// The quickest way that fits and that `mode` allows (a forced way that does not fit falls to stream; the report says so).
+PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates, const PassQuestion& question);
+
+}  // namespace sluice

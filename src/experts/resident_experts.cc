@@ -1,0 +1,162 @@
+// Choosing the way of a forward, and what is reported of it.
+#include "experts/resident_experts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "experts/slot_functions.h"
+#include "experts/slot_ops.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kAdoptRows = 16;  // tokens whose experts a prompt leaves in the pool
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
+                                 const ExpertSettings& settings, int64_t max_rows)
+    : state_(device, compute, rows, shape, settings, max_rows),
+      decode_(state_),
+      stream_(state_),
+      touched_(state_),
+      current_(&decode_) {
+  measure_link();
+}
+
+void ResidentExperts::measure_link() {
+  // A few rows into slots that are still empty: enough to rank the ways, and refined by every pass.
+  const LayerState& layer = state_.layers[0];
+  const auto count = std::min<int64_t>({layer.pool->slots, layer.rows->experts, 32});
+  const size_t bytes = static_cast<size_t>(count) * layer.pool->layout.row_bytes;
+  const auto start = std::chrono::steady_clock::now();
+  state_.copy->copy("measure link", layer.pool->slot(0), layer.rows->row(ExpertId(0)), bytes);
+  state_.device.wait(*state_.copy, "link measurement");
+  rates_.link_bytes_per_ms = static_cast<double>(bytes) / std::max(1e-3, milliseconds_since(start));
+}
+
+void ResidentExperts::begin_decode(int64_t) {
+  decode_.begin_step(true);
+  current_ = &decode_;
+}
+
+void ResidentExperts::end_decode() {
+  decode_.end_step();
+  ++decode_steps_;
+  current_ = pass_ != nullptr ? pass_ : &decode_;
+}
+
+void ResidentExperts::begin_prefill(int64_t rows) {
+  SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
+  PassQuestion question;
+  question.rows = rows;
+  question.resident_rows = known_resident_;
+  for (const LayerState& layer : state_.layers) question.row_bytes += layer.pool->layout.row_bytes;
+  question.row_bytes /= state_.layers.size();
+  const int64_t most = std::min(rows * state_.shape.top_k, state_.shape.experts);
+  question.ensure_fits = rows <= kAdoptRows && std::all_of(state_.pools.begin(), state_.pools.end(),
+                                                           [&](const auto& pool) { return most <= pool->slots; });
+  question.touched_fits = touched_.fits(rows);
+  const PassForecast choice = choose_way(state_.settings.prefill, state_.shape, rates_, question);
+  record_ = {};
+  record_.way = choice.way;
+  record_.rows = rows;
+  record_.predicted_ms = choice.ms;
+  pass_start_ = std::chrono::steady_clock::now();
+  switch (choice.way) {
+    case PassWay::kEnsure:
+      decode_.begin_step(false);
+      pass_ = &decode_;
+      break;
+    case PassWay::kTouched:
+      touched_.begin(kAdoptRows);
+      pass_ = &touched_;
+      break;
+    case PassWay::kStream:
+      stream_.begin(kAdoptRows);
+      record_.resident_rows = known_resident_ = stream_.resident_rows();
+      pass_ = &stream_;
+      break;
+  }
+  current_ = pass_;
+}
+
+void ResidentExperts::end_prefill() {
+  if (pass_ == &stream_) {
+    stream_.end();
+    record_.streamed_bytes = stream_.streamed_bytes();
+  } else if (pass_ == &touched_) {
+    touched_.end();
+  } else if (pass_ == &decode_) {
+    decode_.end_step();
+  }
+  // The host has queued everything; the caller's next wait ends the pass. Where nothing is deferred this is its time.
+  record_.actual_ms = milliseconds_since(pass_start_);
+  const double per_token = record_.actual_ms / static_cast<double>(std::max<int64_t>(1, record_.rows));
+  rates_.compute_ms_per_token =
+      rates_.compute_ms_per_token == 0 ? per_token : 0.75 * rates_.compute_ms_per_token + 0.25 * per_token;
+  passes_.push_back(record_);
+  pass_ = nullptr;
+  current_ = &decode_;
+}
+
+void ResidentExperts::check() { state_.throw_if_failed(); }
+
+ExpertReport ResidentExperts::report() {
+  check();
+  ExpertReport report;
+  report.passes = passes_;
+  report.decode_steps = decode_steps_;
+  std::vector<std::vector<LayerCounters>> counters(state_.pools.size());
+  for (size_t p = 0; p < state_.pools.size(); ++p) {
+    const ExpertPool& pool = *state_.pools[p];
+    report.slots += pool.slots;
+    report.ring_slots += pool.ring;
+    counters[p].resize(pool.layers.size());
+    state_.compute.copy("counters", counters[p].data(), pool.map.view().counters, pool.layers.size() * sizeof(LayerCounters));
+  }
+  std::vector<TransientCounters> touched(state_.layers.size());
+  state_.compute.copy("counters", touched.data(), touched_.counters(), touched.size() * sizeof(TransientCounters));
+  state_.device.wait(state_.compute, "report");
+  for (size_t l = 0; l < state_.layers.size(); ++l) {
+    const LayerState& layer = state_.layers[l];
+    size_t p = 0;
+    while (state_.pools[p].get() != layer.pool) ++p;
+    const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
+    const uint64_t row = layer.pool->layout.row_bytes;
+    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, touched[l].distinct, touched[l].misses, row});
+    report.demand_bytes += c.fetched * row;
+    report.predicted_bytes += c.predicted * row;
+    report.predicted_used_bytes += c.predicted_used * row;
+    report.touched_bytes += touched[l].misses * row;
+    SLUICE_CHECK_MSG(touched[l].overflows == 0, "a touched pass ran out of ring slots");
+  }
+  for (const PassRecord& pass : passes_) report.streamed_bytes += pass.streamed_bytes;
+  return report;
+}
+
+std::vector<std::string> ResidentExperts::audit(size_t most) {
+  check();
+  std::vector<std::string> faults;
+  for (const auto& pool : state_.pools) {
+    const SlotMapView& map = pool->map.view();
+    if (const std::string fault = slot_map::check_integrity(map); !fault.empty()) faults.push_back(fault);
+    for (int32_t slot = 0; slot < map.header->slots && faults.size() < most; ++slot) {
+      const int32_t owner = map.owner_of[slot];
+      if (owner < 0) continue;
+      const auto l = static_cast<size_t>(pool->layers[static_cast<size_t>(owner / map.shape.experts)]);
+      const ExpertId expert(owner % map.shape.experts);
+      if (std::memcmp(pool->slot(slot), state_.layers[l].rows->row(expert), pool->layout.row_bytes) == 0) continue;
+      faults.push_back("slot " + std::to_string(slot) + " does not hold the bytes of expert " +
+                       std::to_string(expert.value) + " of MoE layer " + std::to_string(l));
+    }
+  }
+  return faults;
+}
+
+}  // namespace sluice

@@ -1,0 +1,85 @@
+// A model's experts in slots: the executor that serves, for decode and for every form of prefill.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experts/decode_path.h"
+#include "experts/expert_state.h"
+#include "experts/pass_cost.h"
+#include "experts/stream_pass.h"
+#include "experts/touched_pass.h"
+
+namespace sluice {
+
+/// What one prefill pass did.
+struct PassRecord {
+  PassWay way = PassWay::kStream;
+  int64_t rows = 0;
+  int64_t resident_rows = 0;  // at its begin
+  uint64_t streamed_bytes = 0;
+  double predicted_ms = 0, actual_ms = 0;
+};
+
+/// Of one layer, over the executor's life.
+struct ExpertLayerReport {
+  uint64_t routed = 0, hits = 0, misses = 0, predicted = 0, predicted_used = 0;  // decode and short prompts
+  uint64_t touched_distinct = 0, touched_misses = 0;
+  uint64_t row_bytes = 0;
+};
+
+struct ExpertReport {
+  int64_t slots = 0, ring_slots = 0;
+  std::vector<ExpertLayerReport> layers;
+  std::vector<PassRecord> passes;
+  uint64_t decode_steps = 0;
+  uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0, touched_bytes = 0;
+};
+
+/// Keeps experts in slots and makes what a layer routes to computable. Everything runs on streams of one device; all writers
+/// of the slot maps are on the compute stream. Not thread-safe.
+class ResidentExperts final : public MoeExecutor {
+ public:
+  /// `rows` outlive the executor; max_rows is the longest batch. settings.slots > 0. Throws Error.
+  ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
+                  const ExpertSettings& settings, int64_t max_rows);
+
+  /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass.
+  void begin_decode(int64_t rows);
+  void end_decode();
+  void begin_prefill(int64_t rows);
+  void end_prefill();
+
+  bool wants_lookahead() const override { return current_->wants_lookahead(); }
+  void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
+
+  /// Waits for the compute stream. Throws the first failure that a slot map has noted.
+  void check();
+  /// As check(), then what was counted so far.
+  ExpertReport report();
+  /// Held slots whose bytes differ from their host row, or maps that disagree: one line each, at most `most`. Waits.
+  std::vector<std::string> audit(size_t most = 10);
+
+  const ExpertSettings& settings() const { return state_.settings; }
+
+ private:
+  void measure_link();
+  int64_t resident_rows();
+
+  ExpertState state_;
+  DecodePath decode_;
+  StreamPass stream_;
+  TouchedPass touched_;
+  MoeExecutor* current_;
+  MoeExecutor* pass_ = nullptr;  // of the running prefill
+  PassRates rates_;
+  PassRecord record_;
+  std::chrono::steady_clock::time_point pass_start_;
+  std::vector<PassRecord> passes_;
+  uint64_t decode_steps_ = 0;
+  int64_t known_resident_ = 0;  // rows, when the host last looked
+};
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+// Numbers of slots: what users write, and what fits.
+#include "experts/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, "expert slots \"" + std::string(text) + "\": " + why);
+}
+
+double parse_number(std::string_view whole, std::string_view digits) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0) {
+    refuse(whole, "expected a number, a percentage such as 25%, all or auto");
+  }
+  return value;
+}
+
+}  // namespace
+
+int64_t min_slots(const ExpertShape& shape) {
+  return std::min(shape.experts, shape.decode_rows * shape.top_k);
+}
+
+int64_t parse_slots(std::string_view text, const ExpertShape& shape) {
+  const int64_t all = shape.layers * shape.experts;
+  if (text == "auto") return 0;
+  if (text == "all") return all;
+  const bool percent = !text.empty() && text.back() == '%';
+  const double value = parse_number(text, percent ? text.substr(0, text.size() - 1) : text);
+  if (!percent && value != std::floor(value)) refuse(text, "a number of slots is whole");
+  if (percent && value > 100) refuse(text, "more than 100%");
+  if (!percent && value > static_cast<double>(all)) {
+    refuse(text, "the model has only " + std::to_string(all) + " experts");
+  }
+  const auto slots = static_cast<int64_t>(percent ? value / 100 * static_cast<double>(all) : value);
+  if (slots < min_slots(shape)) {
+    refuse(text, (percent ? "rounds to " + std::to_string(slots) + " slots; " : std::string()) + "at least " +
+                     std::to_string(min_slots(shape)) + " are needed (experts a token x requests)");
+  }
+  return slots;
+}
+
+int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish) {
+  const int64_t keep = min_slots(shape);
+  if (wish != 0) {
+    if (wish >= 2 && wish % 2 == 0 && wish <= slots && wish <= 2 * shape.experts) return wish;
+    throw Error(ErrorCode::kInvalidArgument,
+                "a prefill ring of " + std::to_string(wish) + " slots does not fit: it needs an even number from 2 to " +
+                    std::to_string(std::min(slots, 2 * shape.experts)) + " (two tiles within " + std::to_string(slots) +
+                    " slots, at most two layers of " + std::to_string(shape.experts) + " experts)");
+  }
+  const int64_t half = std::max<int64_t>(slots / 2, 2);
+  const int64_t room = std::max<int64_t>(2, std::min(half, slots - keep));
+  return std::min(2 * shape.experts, room) / 2 * 2;
+}
+
+}  // namespace sluice

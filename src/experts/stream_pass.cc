@@ -1,0 +1,207 @@
+// The tiles of a streaming pass and their fences.
+#include "experts/stream_pass.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "experts/gather.h"
+#include "experts/slot_ops.h"
+
+namespace sluice {
+
+StreamPass::StreamPass(ExpertState& state) : state_(state), begun_(state.device.make_event("begin")) {
+  const int64_t experts = state.shape.experts;
+  const auto cells = static_cast<int64_t>(state.layers.size()) * experts;
+  size_t snapshot_bytes = 0;
+  for (size_t p = 0; p < state.pools.size(); ++p) {
+    ExpertPool& pool = *state.pools[p];
+    Ring ring;
+    ring.pool = &pool;
+    ring.tile_experts = std::min(pool.ring / 2, experts);
+    for (int b = 0; b < 2; ++b) {
+      const std::string suffix = " " + std::to_string(p) + (b == 0 ? "a" : "b");
+      ring.halves[b] = {state.device.make_event("ready" + suffix), state.device.make_event("released" + suffix)};
+    }
+    rings_.push_back(std::move(ring));
+    snapshot_bytes += pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) + static_cast<size_t>(pool.slots);
+  }
+  snapshot_ = state.device.allocate(snapshot_bytes, "pass snapshot", MemoryKind::kPinned);
+  host_table_ = state.device.allocate(static_cast<size_t>(cells) * sizeof(int32_t), "pass table", MemoryKind::kPinned);
+  table_ = state.device.allocate_array<int32_t>(cells, "pass table");
+  region_slots_ = state.device.allocate_array<int32_t>(experts, "region slots");
+  hit_slot_.resize(static_cast<size_t>(cells));
+  make_tiles();
+}
+
+void StreamPass::make_tiles() {
+  const auto experts = static_cast<int32_t>(state_.shape.experts);
+  std::vector<int64_t> numbers(rings_.size());
+  for (size_t l = 0; l < state_.layers.size(); ++l) {
+    first_tile_.push_back(tiles_.size());
+    const auto p = static_cast<size_t>(
+        std::find_if(rings_.begin(), rings_.end(), [&](const Ring& ring) { return ring.pool == state_.layers[l].pool; }) -
+        rings_.begin());
+    const auto step = static_cast<int32_t>(rings_[p].tile_experts);
+    for (int32_t first = 0; first < experts; first += step) {
+      tiles_.push_back({l, first, std::min(experts, first + step), &rings_[p], numbers[p]++});
+    }
+  }
+  first_tile_.push_back(tiles_.size());
+}
+
+void StreamPass::begin(int64_t adopt_rows) {
+  SLUICE_CHECK_MSG(!state_.pass_open, "two passes at once");
+  state_.pass_open = true;
+  adopt_rows_ = adopt_rows;
+  prefetched_ = 0;
+  streamed_bytes_ = 0;
+  if (state_.settings.compare.epoch_invalidation) {
+    for (const Ring& ring : rings_) {
+      slot_ops::begin_region(state_.compute, ring.pool->map.view(), static_cast<int32_t>(2 * ring.tile_experts), nullptr, 0);
+    }
+  }
+  // A decode step that is still running may read slots of the region: copies into it come after it.
+  state_.compute.record(*begun_);
+  copy_stream().wait(*begun_);
+  read_residents();
+  write_table();
+}
+
+void StreamPass::read_residents() {
+  std::fill(hit_slot_.begin(), hit_slot_.end(), -1);
+  resident_rows_ = 0;
+  if (state_.settings.compare.hits == HitMode::kOff) return;
+  auto* bytes = snapshot_.as<std::byte>();
+  const auto experts = static_cast<size_t>(state_.shape.experts);
+  for (const Ring& ring : rings_) {
+    const SlotMapView& map = ring.pool->map.view();
+    const size_t cells = ring.pool->layers.size() * experts;
+    state_.compute.copy("snapshot of slots", bytes, map.slot_of, cells * sizeof(int32_t));
+    state_.compute.copy("snapshot of listed", bytes + cells * sizeof(int32_t), map.listed, static_cast<size_t>(ring.pool->slots));
+    bytes += cells * sizeof(int32_t) + static_cast<size_t>(ring.pool->slots);
+  }
+  state_.device.wait(state_.compute, "residents of a pass");
+  state_.device.host_reads({snapshot_.data(), snapshot_.bytes()}, "residents of a pass");
+  const auto* read = snapshot_.as<std::byte>();
+  const bool epoch = state_.settings.compare.epoch_invalidation;
+  for (const Ring& ring : rings_) {
+    const size_t cells = ring.pool->layers.size() * experts;
+    const auto* slot_of = reinterpret_cast<const int32_t*>(read);
+    const auto* listed = reinterpret_cast<const uint8_t*>(read + cells * sizeof(int32_t));
+    for (size_t i = 0; i < ring.pool->layers.size(); ++i) {
+      for (size_t e = 0; e < experts; ++e) {
+        const int32_t slot = slot_of[i * experts + e];
+        // Only what the epoch protects may be read in place; without an epoch no one else writes the map.
+        if (slot < 2 * ring.tile_experts || (epoch && listed[slot] == 0)) continue;
+        hit_slot_[index(static_cast<size_t>(ring.pool->layers[i]), static_cast<int32_t>(e))] = slot;
+        ++resident_rows_;
+      }
+    }
+    read += cells * sizeof(int32_t) + static_cast<size_t>(ring.pool->slots);
+  }
+}
+
+void StreamPass::write_table() {
+  auto* table = host_table_.as<int32_t>();
+  const bool in_place = state_.settings.compare.hits == HitMode::kInPlace;
+  state_.device.host_writes({host_table_.data(), host_table_.bytes()}, "pass table");
+  for (const Tile& tile : tiles_) {
+    for (int32_t e = tile.first; e < tile.last; ++e) {
+      const size_t at = index(tile.layer, e);
+      table[at] = in_place && hit_slot_[at] >= 0 ? hit_slot_[at] : static_cast<int32_t>(tile.first_slot()) + e - tile.first;
+    }
+  }
+  state_.compute.copy("pass table", table_.data(), table, host_table_.bytes());
+}
+
+void StreamPass::prefetch_until(size_t count) {
+  for (; prefetched_ < std::min(count, tiles_.size()); ++prefetched_) prefetch(tiles_[prefetched_]);
+}
+
+void StreamPass::prefetch(const Tile& tile) {
+  Stream& stream = copy_stream();
+  const LayerState& layer = state_.layers[tile.layer];
+  const size_t row = layer.pool->layout.row_bytes;
+  stream.wait(*tile.half().released);
+  if (!state_.settings.compare.epoch_invalidation) {
+    slot_ops::invalidate(stream, layer.pool->map.view(), static_cast<int32_t>(tile.first_slot()),
+                         static_cast<int32_t>(tile.ring->tile_experts));
+  }
+  // Missing experts that follow each other cross as one entry: host rows and region slots both lie in order.
+  std::vector<CopyEntry> entries;
+  for (int32_t e = tile.first; e < tile.last; ++e) {
+    if (resident(tile.layer, e)) continue;
+    const int32_t run = e;
+    while (e + 1 < tile.last && !resident(tile.layer, e + 1)) ++e;
+    const size_t bytes = static_cast<size_t>(e + 1 - run) * row;
+    entries.push_back({layer.pool->slot(tile.first_slot() + run - tile.first), layer.rows->row(ExpertId(run)), bytes});
+    streamed_bytes_ += bytes;
+  }
+  stream.copy_batch("stream experts", entries);
+  stream.record(*tile.half().ready);
+}
+
+void StreamPass::gather_hits(const Tile& tile) {
+  // The published form: hits are collected beside the misses, on the compute stream.
+  const LayerState& layer = state_.layers[tile.layer];
+  std::vector<CopyEntry> entries;
+  for (int32_t e = tile.first; e < tile.last; ++e) {
+    const int32_t slot = hit_slot_[index(tile.layer, e)];
+    if (slot < 0) continue;
+    entries.push_back({layer.pool->slot(tile.first_slot() + e - tile.first), layer.pool->slot(slot), layer.pool->layout.row_bytes});
+  }
+  state_.compute.copy_batch("gather hits", entries);
+}
+
+void StreamPass::adopt(const Tile& tile, const MoeInput& input) {
+  const int64_t rows = std::min(adopt_rows_, input.routes.rows);
+  if (rows == 0 || !state_.settings.compare.epoch_invalidation) return;
+  const LayerState& layer = state_.layers[tile.layer];
+  int32_t* where = region_slots_.as<int32_t>();
+  const int64_t experts = state_.shape.experts;
+  state_.compute.launch({.name = "slots of the tile", .writes = {range_of(where, experts)}},
+                        [where, experts, first = tile.first, last = tile.last,
+                         slot = static_cast<int32_t>(tile.first_slot())](const HostContext&) {
+                          std::fill(where, where + experts, -1);
+                          for (int32_t e = first; e < last; ++e) where[e] = slot + e - first;
+                        });
+  const int64_t n = rows * input.routes.k;
+  const int32_t* ids = input.routes.ids + input.routes.rows * input.routes.k - n;
+  slot_ops::adopt(state_.compute, layer.pool->map.view(), layer.local, ids, n, where, layer.adopted->plan);
+  gather_rows(state_.compute, "adopt experts", layer.adopted->plan, layer.pool->slot(0), layer.pool->slot(0),
+              layer.pool->layout.row_bytes);
+}
+
+void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
+  const auto l = static_cast<size_t>(input.layer);
+  const LayerState& layer = state_.layers[l];
+  const int32_t* row_of = table_.as<int32_t>() + index(l, 0);
+  const size_t ahead = state_.settings.compare.overlap ? 2 : 1;
+  for (size_t t = first_tile_[l]; t < first_tile_[l + 1]; ++t) {
+    const Tile& tile = tiles_[t];
+    prefetch_until(t + ahead);
+    compute.wait(*tile.half().ready);
+    if (state_.settings.compare.hits == HitMode::kDeviceToDevice) gather_hits(tile);
+    expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last, input.activations,
+                    input.outputs);
+    adopt(tile, input);
+    compute.record(*tile.half().released);
+  }
+  if (state_.settings.compare.epoch_invalidation) {
+    slot_ops::release_layer(compute, layer.pool->map.view(), layer.local);
+  }
+  expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
+}
+
+void StreamPass::end() {
+  if (!state_.pass_open) return;
+  state_.pass_open = false;
+  for (const Ring& ring : rings_) {
+    for (const Half& half : ring.halves) state_.compute.wait(*half.ready);  // copies of a pass that was given up
+  }
+  if (!state_.settings.compare.epoch_invalidation) return;
+  for (const Ring& ring : rings_) slot_ops::end_region(state_.compute, ring.pool->map.view());
+}
+
+}  // namespace sluice

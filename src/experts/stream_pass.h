@@ -1,0 +1,81 @@
+// Streaming prefill: the experts of the next tile cross the link while this one computes.
+#pragma once
+
+#include <functional>
+
+#include "experts/expert_state.h"
+
+namespace sluice {
+
+/// One pass of a chunk of tokens through all layers. Layers are cut into tiles of R / 2 experts; tiles alternate between the
+/// two halves of the region [0, R), which the pass borrows from the pool.
+///
+/// Fences of tile n (buffer b = n % 2):
+///   compute: begin (unmaps the region, floor = R, lists residents) -> [begin] -> copy: first copies
+///   copy: copies of tile n -> [ready b] -> compute: products of tile n -> [released b] -> copy: copies of tile n + 2
+/// In place of one host wait a pass, at begin: the host reads which experts are resident.
+class StreamPass final : public MoeExecutor {
+ public:
+  explicit StreamPass(ExpertState& state);
+
+  /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each layer stay resident afterwards.
+  void begin(int64_t adopt_rows);
+  /// Layers come in order, each once.
+  void run(Stream& compute, const MoeInput& input, float* y) override;
+  /// Closes the pass after the last layer, or joins the copies in flight where it is given up before.
+  void end();
+
+  /// Bytes that this pass moved over the link, and rows of host memory that were resident when it began.
+  uint64_t streamed_bytes() const { return streamed_bytes_; }
+  int64_t resident_rows() const { return resident_rows_; }
+
+ private:
+  /// One half of a pool's region.
+  struct Half {
+    std::unique_ptr<Event> ready, released;
+  };
+  struct Ring {
+    ExpertPool* pool = nullptr;
+    int64_t tile_experts = 0;
+    Half halves[2];
+    int64_t issued = 0;  // tiles of this pool whose copies were queued
+  };
+  struct Tile {
+    size_t layer = 0;
+    int32_t first = 0, last = 0;  // experts
+    Ring* ring = nullptr;
+    int64_t number = 0;           // among the tiles of its pool
+    Half& half() const { return ring->halves[number % 2]; }
+    int64_t first_slot() const { return number % 2 * ring->tile_experts; }
+  };
+
+  void make_tiles();
+  void read_residents();
+  void write_table();
+  void prefetch_until(size_t count);
+  void prefetch(const Tile& tile);
+  void gather_hits(const Tile& tile);
+  void adopt(const Tile& tile, const MoeInput& input);
+  bool resident(size_t layer, int32_t expert) const { return hit_slot_[index(layer, expert)] >= 0; }
+  size_t index(size_t layer, int32_t expert) const {
+    return layer * static_cast<size_t>(state_.shape.experts) + static_cast<size_t>(expert);
+  }
+  Stream& copy_stream() { return state_.settings.compare.overlap ? *state_.copy : state_.compute; }
+
+  ExpertState& state_;
+  std::vector<Ring> rings_;
+  std::vector<Tile> tiles_;
+  std::vector<size_t> first_tile_;   // of each layer, and the end
+  size_t prefetched_ = 0;            // tiles
+  std::vector<int32_t> hit_slot_;    // [L, E]: the slot of a listed resident, or -1
+  Buffer snapshot_;                  // pinned: slot_of and listed of every pool, as begin left them
+  Buffer host_table_, table_;        // [L, E]: the pool row of each expert during this pass
+  std::vector<Buffer> hit_plans_;    // for hits gathered on the device
+  Buffer region_slots_;              // [2][E]: where adoption finds a tile's experts
+  std::unique_ptr<Event> begun_;
+  int64_t adopt_rows_ = 0;
+  uint64_t streamed_bytes_ = 0;
+  int64_t resident_rows_ = 0;
+};
+
+}  // namespace sluice
