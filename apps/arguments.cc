@@ -1,0 +1,99 @@
+// The only file that sees the argument parser.
+#include "apps/arguments.h"
+
+#include <CLI/CLI.hpp>
+
+namespace sluice::apps {
+
+Argument Argument::required() { return Argument(option_->required()); }
+Argument Argument::type(const std::string& name) { return Argument(option_->type_name(name)); }
+Argument Argument::range(int64_t low, int64_t high) {
+  return Argument(option_->check(CLI::Range(low, high)));
+}
+
+Argument Argument::at_least(double low) {
+  return check(
+      [low](std::string& text) {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value)) return "\"" + text + "\" is not a number";
+        return value >= low ? std::string() : "must be at least " + CLI::detail::to_string(low);
+      },
+      "");
+}
+
+Argument Argument::one_of(const std::vector<std::string>& values) {
+  return Argument(option_->check(CLI::IsMember(values)));
+}
+
+Argument Argument::check(std::function<std::string(std::string&)> check, const std::string& name) {
+  return Argument(option_->check(CLI::Validator(std::move(check), "", name)));
+}
+
+Argument Argument::excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
+Argument Argument::needs(Argument other) { return Argument(option_->needs(other.option_)); }
+Argument Argument::group(const std::string& title) { return Argument(option_->group(title)); }
+Argument Argument::show_default() { return Argument(option_->capture_default_str()); }
+Argument Argument::separated_by(char delimiter) { return Argument(option_->delimiter(delimiter)); }
+
+Command Command::subcommand(const std::string& name, const std::string& help) {
+  return Command(app_->add_subcommand(name, help));
+}
+void Command::require_subcommand() { app_->require_subcommand(1); }
+
+Argument Command::option(const std::string& name, std::string& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, int& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, int64_t& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, double& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::optional<std::string>& value,
+                         const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::optional<int64_t>& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::optional<uint64_t>& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::optional<double>& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::option(const std::string& name, std::vector<std::string>& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+Argument Command::flag(const std::string& name, bool& value, const std::string& help) {
+  return Argument(app_->add_flag(name, value, help));
+}
+
+void Command::footer(const std::string& text) { app_->footer(text); }
+void Command::action(std::function<void()> body) { app_->callback(std::move(body)); }
+
+int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
+                const std::function<std::string()>& version, const std::function<void(Command&)>& add) {
+  CLI::App program(description, "sluice");
+  program.require_subcommand(1);
+  program.footer(footer);
+  program.add_flag_callback(
+      "--version", [&] { throw CLI::CallForVersion(version(), 0); },
+      "Version, commit, backends and SIMD level");
+  Command root(&program);
+  add(root);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
+  }
+  return 0;
+}
+
+}  // namespace sluice::apps

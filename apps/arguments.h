@@ -1,0 +1,74 @@
+// Command-line arguments, without the parser's header: it takes 20 s to compile, and only arguments.cc
+// includes it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sluice::apps {
+
+/// An option or flag that was added; the methods refine it. A view, valid as long as the program's parser.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+  Argument required();
+  Argument type(const std::string& name);  // what stands for the value in the help: FILE, DIR
+  Argument range(int64_t low, int64_t high);
+  Argument at_least(double low);
+  Argument one_of(const std::vector<std::string>& values);
+  /// `check` returns what is wrong with a value, or nothing.
+  Argument check(std::function<std::string(std::string&)> check, const std::string& name);
+  Argument excludes(Argument other);
+  Argument needs(Argument other);
+  Argument group(const std::string& title);  // an empty title hides it from the help
+  Argument show_default();
+  Argument separated_by(char delimiter);  // "a,b,c" for a list
+
+ private:
+  CLI::Option* option_;
+};
+
+/// A command of the program. A view, valid as long as the program's parser.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  Command subcommand(const std::string& name, const std::string& help);
+  void require_subcommand();
+
+  Argument option(const std::string& name, std::string& value, const std::string& help);
+  Argument option(const std::string& name, std::filesystem::path& value, const std::string& help);
+  Argument option(const std::string& name, int& value, const std::string& help);
+  Argument option(const std::string& name, int64_t& value, const std::string& help);
+  Argument option(const std::string& name, double& value, const std::string& help);
+  Argument option(const std::string& name, std::optional<std::string>& value, const std::string& help);
+  Argument option(const std::string& name, std::optional<int64_t>& value, const std::string& help);
+  Argument option(const std::string& name, std::optional<uint64_t>& value, const std::string& help);
+  Argument option(const std::string& name, std::optional<double>& value, const std::string& help);
+  Argument option(const std::string& name, std::vector<std::string>& value, const std::string& help);
+  Argument flag(const std::string& name, bool& value, const std::string& help);
+
+  void footer(const std::string& text);
+  /// What the command does once its arguments are parsed.
+  void action(std::function<void()> body);
+
+ private:
+  CLI::App* app_;
+};
+
+/// Parses the arguments of the program and runs the chosen command. `add` adds the commands. Exit codes: 0
+/// done, 2 wrong usage; what a command throws passes through.
+int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
+                const std::function<std::string()>& version, const std::function<void(Command&)>& add);
+
+}  // namespace sluice::apps
