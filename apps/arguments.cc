@@ -7,7 +7,9 @@ namespace sluice::apps {
 
 Argument Argument::required() { return Argument(option_->required()); }
 Argument Argument::type(const std::string& name) { return Argument(option_->type_name(name)); }
-Argument Argument::range(int64_t low, int64_t high) { return Argument(option_->check(CLI::Range(low, high))); }
+Argument Argument::range(int64_t low, int64_t high) {
+  return Argument(option_->check(CLI::Range(low, high)));
+}
 
 Argument Argument::at_least(double low) {
   return check(
@@ -19,7 +21,9 @@ Argument Argument::at_least(double low) {
       "");
 }
 
-Argument Argument::one_of(const std::vector<std::string>& values) { return Argument(option_->check(CLI::IsMember(values))); }
+Argument Argument::one_of(const std::vector<std::string>& values) {
+  return Argument(option_->check(CLI::IsMember(values)));
+}
 
 Argument Argument::check(std::function<std::string(std::string&)> check, const std::string& name) {
   return Argument(option_->check(CLI::Validator(std::move(check), "", name)));
@@ -39,6 +43,9 @@ void Command::require_subcommand() { app_->require_subcommand(1); }
 Argument Command::option(const std::string& name, std::string& value, const std::string& help) {
   return Argument(app_->add_option(name, value, help));
 }
+Argument Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
 Argument Command::option(const std::string& name, int& value, const std::string& help) {
   return Argument(app_->add_option(name, value, help));
 }
@@ -48,7 +55,8 @@ Argument Command::option(const std::string& name, int64_t& value, const std::str
 Argument Command::option(const std::string& name, double& value, const std::string& help) {
   return Argument(app_->add_option(name, value, help));
 }
-Argument Command::option(const std::string& name, std::optional<std::string>& value, const std::string& help) {
+Argument Command::option(const std::string& name, std::optional<std::string>& value,
+                         const std::string& help) {
   return Argument(app_->add_option(name, value, help));
 }
 Argument Command::option(const std::string& name, std::optional<int64_t>& value, const std::string& help) {
@@ -76,7 +84,8 @@ int run_program(int argc, char** argv, const std::string& description, const std
   program.require_subcommand(1);
   program.footer(footer);
   program.add_flag_callback(
-      "--version", [&] { throw CLI::CallForVersion(version(), 0); }, "Version, commit, backends and SIMD level");
+      "--version", [&] { throw CLI::CallForVersion(version(), 0); },
+      "Version, commit, backends and SIMD level");
   Command root(&program);
   add(root);
   try {

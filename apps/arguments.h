@@ -1,7 +1,9 @@
-// Command-line arguments, without the parser's header: it takes 20 s to compile, and only arguments.cc includes it.
+// Command-line arguments, without the parser's header: it takes 20 s to compile, and only arguments.cc
+// includes it.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -45,6 +47,7 @@ class Command {
   void require_subcommand();
 
   Argument option(const std::string& name, std::string& value, const std::string& help);
+  Argument option(const std::string& name, std::filesystem::path& value, const std::string& help);
   Argument option(const std::string& name, int& value, const std::string& help);
   Argument option(const std::string& name, int64_t& value, const std::string& help);
   Argument option(const std::string& name, double& value, const std::string& help);
@@ -63,8 +66,8 @@ class Command {
   CLI::App* app_;
 };
 
-/// Parses the arguments of the program and runs the chosen command. `add` adds the commands. Exit codes: 0 done, 2 wrong
-/// usage; what a command throws passes through.
+/// Parses the arguments of the program and runs the chosen command. `add` adds the commands. Exit codes: 0
+/// done, 2 wrong usage; what a command throws passes through.
 int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
                 const std::function<std::string()>& version, const std::function<void(Command&)>& add);
 

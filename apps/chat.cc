@@ -1,12 +1,12 @@
 // `sluice chat`: a conversation at a terminal, or line by line from a pipe.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "apps/arguments.h"
 #include "apps/chat_session.h"
 #include "apps/commands.h"
 #include "apps/interrupt.h"
@@ -59,9 +59,9 @@ void complain(std::string message) {
 
 class Chat {
  public:
-  explicit Chat(const ChatOptions& options) : options_(options), session_(options.model, options.sampling) {
-    if (!options.load.empty()) session_.conversation() = load_conversation(options.load);
-    if (!options.system.empty()) set_system(session_.conversation(), options.system);
+  Chat(const ChatOptions& options, Conversation start)
+      : options_(options), session_(options.model, options.sampling) {
+    session_.conversation() = std::move(start);
   }
 
   void run() {
@@ -153,26 +153,32 @@ class Chat {
   ChatSession session_;
 };
 
+void run_chat(const ChatOptions& options) {
+  Conversation start;  // read before the model: a bad file shows at once
+  if (!options.load.empty()) start = load_conversation(options.load);
+  if (!options.system.empty()) set_system(start, options.system);
+  Chat(options, std::move(start)).run();
+}
+
 }  // namespace
 
-void add_chat(CLI::App& program) {
+void add_chat(Command& program) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::App* command = program.add_subcommand("chat", "Talk with a model");
-  options->model.add_to(*command, true);
-  command->add_option("--system", options->system, "System message");
-  command->add_option("--load", options->load, "Go on with a conversation that /save wrote")
-      ->type_name("FILE");
-  options->sampling.add_to(*command);
-  command->footer(std::string("Commands:\n") + kCommands + "\n" + kKeys +
-                  "\nWhere standard input is no terminal, each line or block is one turn, answers go to "
-                  "standard output, and the\n"
-                  "end of input ends the program:\n"
-                  "\n"
-                  "  $ printf 'What is a violin?\\nAnd a cello?\\n' | sluice chat --model MODEL\n"
-                  "\n"
-                  "Lines typed at a terminal are kept in ~/.local/state/sluice/chat_history (below "
-                  "$XDG_STATE_HOME where that is set).");
-  command->callback([options] { Chat(*options).run(); });
+  Command command = program.subcommand("chat", "Talk with a model");
+  options->model.add_to(command, true);
+  command.option("--system", options->system, "System message");
+  command.option("--load", options->load, "Go on with a conversation that /save wrote").type("FILE");
+  options->sampling.add_to(command);
+  command.footer(std::string("Commands:\n") + kCommands + "\n" + kKeys +
+                 "\nWhere standard input is no terminal, each line or block is one turn, answers go to "
+                 "standard output, and the\n"
+                 "end of input ends the program:\n"
+                 "\n"
+                 "  $ printf 'What is a violin?\\nAnd a cello?\\n' | sluice chat --model MODEL\n"
+                 "\n"
+                 "Lines typed at a terminal are kept in ~/.local/state/sluice/chat_history (below "
+                 "$XDG_STATE_HOME where that is set).");
+  command.action([options] { run_chat(*options); });
 }
 
 }  // namespace sluice::apps

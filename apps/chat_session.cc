@@ -81,8 +81,8 @@ ChatSession::Answer ChatSession::answer(const TextSink& show, const StopQuestion
   TurnStats stats;
   stats.prompt_tokens = static_cast<int64_t>(prompt.size());
   stats.cached_tokens = std::min(common_prefix(session_.ids(), prompt), stats.prompt_tokens - 1);
-  usage_.emplace(session_.info());
-  session_.observe_routes(usage_->observer());
+  auto usage = std::make_unique<ExpertUsage>(session_.info());
+  session_.observe_routes(usage->observer());  // until the next turn sets another
 
   const Clock::time_point prefill_start = Clock::now();
   if (!prefill_early_chunks(prompt, stats.cached_tokens, stopped)) return {"", FinishReason::kCancelled};
@@ -108,6 +108,7 @@ ChatSession::Answer ChatSession::answer(const TextSink& show, const StopQuestion
   stats.prefill_tps = static_cast<double>(stats.prompt_tokens - stats.cached_tokens) * 1000 / prefill_ms;
   stats.decode_tps = result.decode_tps;
   last_ = stats;
+  usage_ = std::move(usage);
   return answer;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,7 +64,7 @@ class ChatSession {
   Session session_;
   Conversation conversation_;
   std::optional<TurnStats> last_;
-  std::optional<ExpertUsage> usage_;  // of the last turn
+  std::unique_ptr<ExpertUsage> usage_;  // of the last turn
 };
 
 }  // namespace sluice::apps

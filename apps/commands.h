@@ -2,18 +2,17 @@
 // Error.
 #pragma once
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::apps {
 
-void add_run(CLI::App& program);
-void add_chat(CLI::App& program);
-void add_eval(CLI::App& program);
-void add_tokenize(CLI::App& program);
-void add_render(CLI::App& program);
-void add_inspect(CLI::App& program);
-void add_convert(CLI::App& program);
+class Command;
+
+void add_run(Command& program);
+void add_chat(Command& program);
+void add_eval(Command& program);
+void add_tokenize(Command& program);
+void add_render(Command& program);
+void add_inspect(Command& program);
+void add_convert(Command& program);
+void add_trace(Command& program);
 
 }  // namespace sluice::apps

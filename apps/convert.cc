@@ -3,15 +3,15 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "apps/arguments.h"
+#include "apps/commands.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "commands.h"
 
 namespace sluice::apps {
 namespace {
@@ -53,15 +53,14 @@ void run_convert(const ConvertOptions& given) {
 
 }  // namespace
 
-void add_convert(CLI::App& program) {
+void add_convert(Command& program) {
   auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command =
-      program.add_subcommand("convert", "Write a checkpoint with its routed experts quantised");
-  command->add_option("--model", options->model, "Folder with the checkpoint to convert")->required();
-  command->add_option("--out", options->out, "Folder to write; must not exist or be empty")->required();
+  Command command = program.subcommand("convert", "Write a checkpoint with its routed experts quantised");
+  command.option("--model", options->model, "Folder with the checkpoint to convert").required();
+  command.option("--out", options->out, "Folder to write; must not exist or be empty").required();
   auto format = std::make_shared<std::string>();
-  command->add_option("--format", *format, "Format of the routed experts: nvfp4")->required();
-  command->callback([options, format] {
+  command.option("--format", *format, "Format of the routed experts: nvfp4").required();
+  command.action([options, format] {
     options->format = format_from_name(*format);
     run_convert(*options);
   });

@@ -1,10 +1,10 @@
 // `sluice eval`: logits, routes and greedy continuations of given ids, for comparison with a reference.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
@@ -147,27 +147,26 @@ void run_eval(const EvalOptions& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& program) {
+void add_eval(Command& program) {
   auto options = std::make_shared<EvalOptions>();
-  CLI::App* command = program.add_subcommand("eval", "Logits, experts and likelihood of given ids");
-  options->model.add_to(*command, true);
+  Command command = program.subcommand("eval", "Logits, experts and likelihood of given ids");
+  options->model.add_to(command, true);
   command
-      ->add_option("--ids", options->ids_file,
-                   "JSON: one array of ids or an array of arrays; - is standard input")
-      ->required();
-  command->add_option(
+      .option("--ids", options->ids_file, "JSON: one array of ids or an array of arrays; - is standard input")
+      .required();
+  command.option(
       "--logits", options->logits_file,
       "Write here, as safetensors: logits.J [n, vocab] f32; topk.J.L [n, K] i32 for each MoE layer L, in "
       "descending score; greedy.J with --greedy");
   command
-      ->add_option("--decode-from", options->decode_from,
-                   "From this position on, ids pass one by one through the decode path (default: none)")
-      ->check(CLI::NonNegativeNumber);
+      .option("--decode-from", options->decode_from,
+              "From this position on, ids pass one by one through the decode path (default: none)")
+      .at_least(0);
   command
-      ->add_option("--greedy", options->greedy,
-                   "Continue each sequence by N greedy tokens; end tokens are ignored")
-      ->check(CLI::NonNegativeNumber);
-  command->callback([options] { run_eval(*options); });
+      .option("--greedy", options->greedy,
+              "Continue each sequence by N greedy tokens; end tokens are ignored")
+      .at_least(0);
+  command.action([options] { run_eval(*options); });
 }
 
 }  // namespace sluice::apps

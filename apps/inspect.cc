@@ -1,5 +1,4 @@
 // sluice inspect: what a checkpoint folder holds, from its headers alone.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -7,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/arguments.h"
+#include "apps/commands.h"
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/inventory.h"
-#include "commands.h"
 
 namespace sluice::apps {
 namespace {
@@ -163,13 +163,13 @@ void run_inspect(const InspectOptions& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& program) {
+void add_inspect(Command& program) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = program.add_subcommand("inspect", "Show what a checkpoint holds, without loading it");
-  command->add_option("--model", options->model, "Folder with the checkpoint")->required();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--tensors", options->tensors, "List each tensor");
-  command->callback([options] { run_inspect(*options); });
+  Command command = program.subcommand("inspect", "Show what a checkpoint holds, without loading it");
+  command.option("--model", options->model, "Folder with the checkpoint").required();
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--tensors", options->tensors, "List each tensor");
+  command.action([options] { run_inspect(*options); });
 }
 
 }  // namespace sluice::apps

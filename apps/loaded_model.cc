@@ -1,9 +1,9 @@
 // Loads a model for a command.
 #include "apps/loaded_model.h"
+#include "apps/arguments.h"
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
@@ -11,23 +11,23 @@
 
 namespace sluice::apps {
 
-void ModelOptions::add_to(CLI::App& command, bool with_context) {
-  command.add_option("--model", folder, "Folder with config.json and safetensors files")->required();
-  command.add_option("--compute", compute, "Numbers of the activations: f32, the reference")
-      ->check(CLI::IsMember({"f32"}))
-      ->capture_default_str();
-  command.add_option("--threads", threads, "Threads of the CPU backend; 0 means all usable cores")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+void ModelOptions::add_to(Command& command, bool with_context) {
+  command.option("--model", folder, "Folder with config.json and safetensors files").required();
+  command.option("--compute", compute, "Numbers of the activations: f32, the reference")
+      .one_of({"f32"})
+      .show_default();
+  command.option("--threads", threads, "Threads of the CPU backend; 0 means all usable cores")
+      .range(0, 4096)
+      .show_default();
   if (!with_context) return;
   command
-      .add_option("--context", context_tokens,
-                  "Most tokens of prompt and answer; 0 means what the model was made for")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
-      ->check(CLI::Range(1, 8192))
-      ->capture_default_str();
+      .option("--context", context_tokens,
+              "Most tokens of prompt and answer; 0 means what the model was made for")
+      .at_least(0)
+      .show_default();
+  command.option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
+      .range(1, 8192)
+      .show_default();
 }
 
 LoadedModel LoadedModel::load(const ModelOptions& options) {

@@ -9,11 +9,9 @@
 #include "device/device.h"
 #include "models/model.h"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::apps {
+
+class Command;
 
 /// The flags of every command that runs a model.
 struct ModelOptions {
@@ -24,7 +22,7 @@ struct ModelOptions {
   int64_t context_tokens = 0;
 
   /// Adds --model, --compute, --threads; `with_context` adds --context and --chunk.
-  void add_to(CLI::App& command, bool with_context);
+  void add_to(Command& command, bool with_context);
 };
 
 struct LoadedModel {

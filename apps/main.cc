@@ -1,10 +1,10 @@
 // The program: one subcommand a job. Exit codes: 0 done, 1 an error of input, files or system, 2 wrong usage.
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
 
+#include "apps/arguments.h"
 #include "apps/commands.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -32,24 +32,21 @@ int fail(const std::string& message) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a write error, not a silent death
-  CLI::App program("Sluice serves Mixture-of-Experts language models that are bigger than the GPU.",
-                   "sluice");
-  program.require_subcommand(1);
-  program.footer("`sluice COMMAND --help` explains a command. Exit codes: 0 done, 1 error, 2 wrong usage.");
   try {
-    program.add_flag_callback(
-        "--version", [] { throw CLI::CallForVersion(version_text(), 0); },
-        "Version, commit, backends and SIMD level");
-    sluice::apps::add_run(program);
-    sluice::apps::add_chat(program);
-    sluice::apps::add_eval(program);
-    sluice::apps::add_tokenize(program);
-    sluice::apps::add_render(program);
-    sluice::apps::add_inspect(program);
-    sluice::apps::add_convert(program);
-    program.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? 0 : 2;
+    const int code = sluice::apps::run_program(
+        argc, argv, "Sluice serves Mixture-of-Experts language models that are bigger than the GPU.",
+        "`sluice COMMAND --help` explains a command. Exit codes: 0 done, 1 error, 2 wrong usage.",
+        version_text, [](sluice::apps::Command& program) {
+          sluice::apps::add_run(program);
+          sluice::apps::add_chat(program);
+          sluice::apps::add_eval(program);
+          sluice::apps::add_tokenize(program);
+          sluice::apps::add_render(program);
+          sluice::apps::add_inspect(program);
+          sluice::apps::add_convert(program);
+          sluice::apps::add_trace(program);
+        });
+    if (code != 0) return code;
   } catch (const sluice::Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,4 @@
 // `sluice render`: messages to the text that a model reads, through its chat template.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/arguments.h"
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -75,11 +75,10 @@ void render(const RenderOptions& options) {
 
 }  // namespace
 
-void add_render(CLI::App& program) {
+void add_render(Command& program) {
   auto options = std::make_shared<RenderOptions>();
-  CLI::App* command =
-      program.add_subcommand("render", "Render a conversation with the model's chat template");
-  command->footer(
+  Command command = program.subcommand("render", "Render a conversation with the model's chat template");
+  command.footer(
       "Prints the text exactly as the model reads it, without a newline of its own. A template that refuses\n"
       "the messages ends the command with its own words and exit code 1.\n"
       "SLUICE_CLOCK=2026-11-29T12:00:00 fixes the time that templates see.\n"
@@ -87,21 +86,20 @@ void add_render(CLI::App& program) {
       "  $ echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | sluice render --model MODEL --messages -\n"
       "  $ sluice render --model MODEL --messages chat.json --tools tools.json --set enable_thinking=false");
   command
-      ->add_option("--model", options->model,
-                   "Folder with chat_template.jinja, or tokenizer_config.json that holds the template")
-      ->type_name("DIR")
-      ->required();
-  command->add_option("--messages", options->messages, "JSON array of messages; - is standard input")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--tools", options->tools, "JSON array of tool definitions; - is standard input")
-      ->type_name("FILE");
-  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
-                    "End after the last message, do not open the assistant's turn");
-  command->add_option("--set", options->variables, "A further variable of the template; may be repeated")
-      ->type_name("NAME=JSON")
-      ->take_all();
-  command->callback([options] { render(*options); });
+      .option("--model", options->model,
+              "Folder with chat_template.jinja, or tokenizer_config.json that holds the template")
+      .type("DIR")
+      .required();
+  command.option("--messages", options->messages, "JSON array of messages; - is standard input")
+      .type("FILE")
+      .required();
+  command.option("--tools", options->tools, "JSON array of tool definitions; - is standard input")
+      .type("FILE");
+  command.flag("--no-generation-prompt", options->no_generation_prompt,
+               "End after the last message, do not open the assistant's turn");
+  command.option("--set", options->variables, "A further variable of the template; may be repeated")
+      .type("NAME=JSON");
+  command.action([options] { render(*options); });
 }
 
 }  // namespace sluice::apps

@@ -1,8 +1,8 @@
 // `sluice run`: one prompt, one answer.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/expert_usage.h"
 #include "apps/interrupt.h"
@@ -120,31 +120,31 @@ void run(const RunOptions& options) {
 
 }  // namespace
 
-void add_run(CLI::App& program) {
+void add_run(Command& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = program.add_subcommand("run", "Answer one prompt");
-  options->model.add_to(*command, true);
-  auto* prompt = command->add_option("--prompt", options->prompt,
-                                     "Text to continue as it is; special tokens are recognised");
+  Command command = program.subcommand("run", "Answer one prompt");
+  options->model.add_to(command, true);
+  const Argument prompt =
+      command.option("--prompt", options->prompt, "Text to continue as it is; special tokens are recognised");
   command
-      ->add_option("--prompt-file", options->prompt_file,
-                   "Read the prompt from a file; - or nothing is standard input")
-      ->excludes(prompt);
-  auto* chat = command->add_flag("--chat", options->chat,
-                                 "Wrap the prompt as one user turn with the model's chat template");
-  command->add_option("--system", options->system, "System message before the user's turn")->needs(chat);
-  command->add_flag(
+      .option("--prompt-file", options->prompt_file,
+              "Read the prompt from a file; - or nothing is standard input")
+      .excludes(prompt);
+  const Argument chat = command.flag("--chat", options->chat,
+                                     "Wrap the prompt as one user turn with the model's chat template");
+  command.option("--system", options->system, "System message before the user's turn").needs(chat);
+  command.flag(
       "--json", options->json,
       "Print one JSON object: text, ids, prompt_ids, finish_reason, timings (ms and tokens a second)");
   command
-      ->add_option("--logprobs", options->logprobs,
-                   "With --json: log probabilities of each token and of the N likeliest")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--experts", options->experts, "Show which experts were used, on standard error");
-  command->add_flag("--ignore-end", options->ignore_end, "Do not stop at the model's end tokens");
-  command->add_flag("--quiet", options->quiet, "No line with timings on standard error");
-  options->sampling.add_to(*command);
-  command->callback([options] { run(*options); });
+      .option("--logprobs", options->logprobs,
+              "With --json: log probabilities of each token and of the N likeliest")
+      .at_least(0);
+  command.flag("--experts", options->experts, "Show which experts were used, on standard error");
+  command.flag("--ignore-end", options->ignore_end, "Do not stop at the model's end tokens");
+  command.flag("--quiet", options->quiet, "No line with timings on standard error");
+  options->sampling.add_to(command);
+  command.action([options] { run(*options); });
 }
 
 }  // namespace sluice::apps

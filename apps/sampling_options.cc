@@ -1,17 +1,18 @@
 // Flags of the sampler.
 #include "apps/sampling_options.h"
+#include "apps/arguments.h"
 
-#include <CLI/CLI.hpp>
+#include <charconv>
 #include <random>
 
 #include "base/error.h"
 
 namespace sluice::apps {
 
-void SamplingOptions::add_to(CLI::App& command) {
+void SamplingOptions::add_to(Command& command) {
   const std::string group = "Sampling (default: the model's generation_config.json)";
   const auto add = [&](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->group(group);
+    command.option(name, value, help).group(group);
   };
   add("--temperature", temperature, "0 is greedy");
   add("--top-k", top_k, "Keep the k most likely tokens; 0 is off");
@@ -23,9 +24,7 @@ void SamplingOptions::add_to(CLI::App& command) {
   add("--frequency-penalty", frequency_penalty, "Subtracted for each occurrence in the answer; 0 is off");
   add("--seed", seed, "The same seed, prompt and settings give the same answer");
   add("--logit-bias", logit_bias, "ID=VALUE, added to that token's logit; may be repeated");
-  command.add_option("--max-tokens", max_tokens, "Longest answer in tokens")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command.option("--max-tokens", max_tokens, "Longest answer in tokens").at_least(1).show_default();
 }
 
 SamplingParams SamplingOptions::resolve(const Config& generation_config) const {
@@ -42,8 +41,11 @@ SamplingParams SamplingOptions::resolve(const Config& generation_config) const {
     const size_t equals = item.find('=');
     int32_t id = 0;
     double value = 0;
-    if (equals == std::string::npos || !CLI::detail::lexical_cast(item.substr(0, equals), id) ||
-        !CLI::detail::lexical_cast(item.substr(equals + 1), value)) {
+    const auto read = [&](size_t begin, size_t end, auto& number) {
+      const auto [rest, error] = std::from_chars(item.data() + begin, item.data() + end, number);
+      return error == std::errc() && rest == item.data() + end;
+    };
+    if (equals == std::string::npos || !read(0, equals, id) || !read(equals + 1, item.size(), value)) {
       throw Error(ErrorCode::kInvalidArgument,
                   "--logit-bias " + item + ": expected ID=VALUE, for example 42=-5");
     }

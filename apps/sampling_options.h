@@ -8,11 +8,9 @@
 
 #include "engine/session.h"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice::apps {
+
+class Command;
 
 struct SamplingOptions {
   std::optional<double> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
@@ -21,7 +19,7 @@ struct SamplingOptions {
   std::vector<std::string> logit_bias;  // "ID=VALUE"
   int64_t max_tokens = 512;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   /// Defaults of the model, overridden by the flags. Without --seed each call gets another seed. Throws
   /// Error.
   SamplingParams resolve(const Config& generation_config) const;

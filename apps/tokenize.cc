@@ -1,5 +1,4 @@
 // `sluice tokenize`: texts to ids and back, as JSON from standard input to standard output.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/arguments.h"
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -76,21 +76,21 @@ void tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& program) {
+void add_tokenize(Command& program) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* command = program.add_subcommand("tokenize", "Turn texts into token ids, or ids into texts");
-  command->footer(
+  Command command = program.subcommand("tokenize", "Turn texts into token ids, or ids into texts");
+  command.footer(
       "Reads a JSON array from standard input and writes the array of results as one line of JSON:\n"
       "strings become arrays of ids, and with --decode arrays of ids become strings.\n"
       "Special tokens inside a text are recognised; no BOS or EOS is added. --decode keeps special tokens.\n"
       "\n"
       "  $ echo '[\"Hello world\"]' | sluice tokenize --tokenizer MODEL\n"
       "  $ echo '[[9707, 1879]]' | sluice tokenize --tokenizer MODEL --decode");
-  command->add_option("--tokenizer", options->tokenizer, "A tokenizer.json, or the folder that holds it")
-      ->type_name("FILE")
-      ->required();
-  command->add_flag("--decode", options->decode, "Read arrays of ids and write strings");
-  command->callback([options] { tokenize(*options); });
+  command.option("--tokenizer", options->tokenizer, "A tokenizer.json, or the folder that holds it")
+      .type("FILE")
+      .required();
+  command.flag("--decode", options->decode, "Read arrays of ids and write strings");
+  command.action([options] { tokenize(*options); });
 }
 
 }  // namespace sluice::apps

@@ -23,8 +23,9 @@ size_t text_bytes(const BpeSpec& spec) {
 }
 
 std::string in_quotes(std::string_view token) {
-  constexpr size_t kShown = 60;
-  return '"' + std::string(token.substr(0, kShown)) + (token.size() > kShown ? "...\"" : "\"");
+  size_t shown = std::min(token.size(), size_t{60});
+  while (shown < token.size() && (static_cast<uint8_t>(token[shown]) & 0xC0u) == 0x80) --shown;
+  return '"' + std::string(token.substr(0, shown)) + (shown < token.size() ? "...\"" : "\"");
 }
 
 std::string byte_token(int byte) {
@@ -59,7 +60,7 @@ void Bpe::add_vocabulary(const BpeSpec& spec) {
                            : !unmapped_.has(id) && vocabulary_.add(mapped ? bytes : token, id);
     if (!added) {
       throw Error(ErrorCode::kBadFile, file_ + ": model.vocab: token " + in_quotes(token) + " or its id " +
-                                           std::to_string(id) + " appears twice");
+                                           std::to_string(id) + " is taken");
     }
   }
 }

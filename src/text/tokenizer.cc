@@ -51,7 +51,7 @@ Tokenizer::Impl::Impl(const TokenizerSpec& spec)
         !added_ids.emplace(token.content, token.id).second ||
         !added_texts.add(is_mapped ? bytes : token.content, token.id)) {
       throw Error(ErrorCode::kBadFile, file + ": added_tokens: \"" + token.content + "\" or its id " +
-                                           std::to_string(token.id) + " appears twice");
+                                           std::to_string(token.id) + " is taken");
     }
     const auto index = static_cast<size_t>(token.id);
     if (index >= special.size()) special.resize(index + 1);
@@ -94,6 +94,10 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& tokenizer_json) {
   return Tokenizer(std::make_unique<Impl>(read_tokenizer_spec(tokenizer_json)));
+}
+
+Tokenizer Tokenizer::parse(std::string_view json, const std::string& file) {
+  return Tokenizer(std::make_unique<Impl>(parse_tokenizer_spec(json, file)));
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {

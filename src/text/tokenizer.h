@@ -26,6 +26,8 @@ class Tokenizer {
   /// Reads a tokenizer.json. Throws Error kNotFound, kBadFile or kUnsupported (unknown normalizer,
   /// pre-tokenizer or model: named).
   static Tokenizer load(const std::filesystem::path& tokenizer_json);
+  /// As load, from the text of such a file; `file` is for messages.
+  static Tokenizer parse(std::string_view json, const std::string& file);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();

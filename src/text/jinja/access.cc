@@ -143,6 +143,7 @@ Value get_attribute(Runtime& runtime, const Value& object, const std::string& na
 Value get_item(Runtime& runtime, const Value& object, const Value& index) {
   if (object.is_undefined()) fail_undefined(object);
   if (object.is_string()) runtime.charge_bytes(object.str().size());
+  runtime.step(index.weight());  // hashing or comparing it
   Value value;
   if (find_item(object, index, value)) return value;
   if (index.is_string() && find_attribute(runtime, object, index.str(), value)) return value;

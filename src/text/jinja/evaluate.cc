@@ -8,14 +8,16 @@
 namespace sluice::jinja {
 
 Value Interpreter::evaluate(const Expr& expression) {
+  line_ = expression.line;
+  // Leaves are free: whatever takes them as operands counts them.
+  if (expression.kind == ExprKind::kLiteral) return static_cast<const LiteralExpr&>(expression).value;
+  if (expression.kind == ExprKind::kName) return evaluate_name(static_cast<const NameExpr&>(expression));
   const Nested nested(*this);
   step();
-  line_ = expression.line;
   switch (expression.kind) {
     case ExprKind::kLiteral:
-      return static_cast<const LiteralExpr&>(expression).value;
     case ExprKind::kName:
-      return evaluate_name(static_cast<const NameExpr&>(expression));
+      break;
     case ExprKind::kList:
     case ExprKind::kTuple:
     case ExprKind::kConcat:
@@ -63,6 +65,7 @@ Value Interpreter::evaluate_name(const NameExpr& expression) {
 }
 
 Value Interpreter::evaluate_items(const ItemsExpr& expression) {
+  step(static_cast<int64_t>(expression.items.size()));
   if (expression.kind == ExprKind::kLogic) {
     Value value;
     for (const ExprPtr& item : expression.items) {
@@ -82,9 +85,11 @@ Value Interpreter::evaluate_items(const ItemsExpr& expression) {
 }
 
 Value Interpreter::evaluate_dict(const DictExpr& expression) {
+  step(kObjectSteps);
   auto dict = std::make_shared<Dict>();
   for (const auto& [key, value] : expression.items) {
     const Value own_key = evaluate(*key);
+    step(kObjectSteps + own_key.weight());
     dict->set(own_key, evaluate(*value));
   }
   return Value::dict(std::move(dict));
@@ -130,6 +135,7 @@ Value Interpreter::evaluate_slice(const SliceExpr& expression) {
 
 Arguments Interpreter::evaluate_arguments(const CallArguments& arguments) {
   Arguments values;
+  step(static_cast<int64_t>(arguments.positional.size() + arguments.named.size()));
   for (const ExprPtr& argument : arguments.positional) values.positional.push_back(evaluate(*argument));
   if (arguments.positional_pack != nullptr) {
     const ValueList pack = iterate(*this, evaluate(*arguments.positional_pack));

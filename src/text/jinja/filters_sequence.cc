@@ -184,14 +184,19 @@ Value group_by(Runtime& runtime, const Value& input, const Arguments& arguments)
   return runtime.list(std::move(groups));
 }
 
+ValueList pairs_of(Runtime& runtime, const Dict& dict) {
+  runtime.step(kObjectSteps * static_cast<int64_t>(dict.items.size()));
+  ValueList pairs;
+  for (const auto& [key, value] : dict.items) pairs.push_back(Value::tuple({key, value}));
+  return pairs;
+}
+
 Value items(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const ArgumentReader reader("items", arguments, {});
   if (!input.is_undefined() && !input.is(Kind::kDict))
     fail("TypeError", "Can only get item pairs from a mapping.");
   ValueList pairs;
-  if (input.is(Kind::kDict)) {
-    for (const auto& [key, value] : input.as_dict().items) pairs.push_back(Value::tuple({key, value}));
-  }
+  if (input.is(Kind::kDict)) pairs = pairs_of(runtime, input.as_dict());
   return runtime.iterator(std::move(pairs));
 }
 
@@ -202,8 +207,7 @@ Value dict_sort(Runtime& runtime, const Value& input, const Arguments& arguments
     fail("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
   if (input.is_undefined()) fail_undefined(input);
   if (!input.is(Kind::kDict)) fail("TypeError", "dictsort needs a mapping, not " + type_name(input));
-  ValueList pairs;
-  for (const auto& [key, value] : input.as_dict().items) pairs.push_back(Value::tuple({key, value}));
+  ValueList pairs = pairs_of(runtime, input.as_dict());
   const Value position = Value::integer(by == "key" ? 0 : 1);
   auto keyed = keyed_items(runtime, runtime.list(std::move(pairs)), position, !reader.flag(0, false));
   sort_by_key(runtime, keyed, reader.flag(2, false));

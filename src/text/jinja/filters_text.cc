@@ -75,7 +75,7 @@ Value indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const bool blank = reader.flag(2, false);
   TextBuilder result(runtime);
   bool first_line = true;
-  for (const std::string_view line : split_lines(text, false)) {
+  for (const std::string_view line : split_lines(runtime, text, false)) {
     if (!first_line) result.append('\n');
     const bool indented = first_line ? reader.flag(1, false) : blank || !line.empty();
     if (indented) result.append(margin);

@@ -78,7 +78,7 @@ Value pad_number(Runtime& runtime, const Number& number, const FormatSpec& spec)
     return result.append(digits).value();
   }
   const auto alignment = spec.align == '<'   ? Alignment::kLeft
-                         : spec.align == '^' ? Alignment::kCenter
+                         : spec.align == '^' ? Alignment::kFormatCenter
                                              : Alignment::kRight;
   return padded(runtime, Text{sign + digits, length, false}, spec.width, spec.fill, alignment);
 }
@@ -88,7 +88,7 @@ Value format_text(Runtime& runtime, const Value& value, const FormatSpec& spec) 
   if (spec.precision >= 0) text.resize(byte_offset(text, spec.precision));
   const int64_t length = count_code_points(text);
   const auto alignment = spec.align == '>'   ? Alignment::kRight
-                         : spec.align == '^' ? Alignment::kCenter
+                         : spec.align == '^' ? Alignment::kFormatCenter
                                              : Alignment::kLeft;
   return padded(runtime, Text{std::move(text), length, false}, spec.width, spec.fill, alignment);
 }

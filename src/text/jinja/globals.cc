@@ -47,6 +47,7 @@ void fill_dict(Runtime& runtime, const Arguments& arguments, Dict& dict) {
       for (const Value& pair : iterate(runtime, source)) {
         const ValueList items = iterate(runtime, pair);
         if (items.size() != 2) fail("ValueError", "dictionary update sequence needs elements of length 2");
+        runtime.step(kObjectSteps + items[0].weight());
         dict.set(items[0], items[1]);
       }
     }

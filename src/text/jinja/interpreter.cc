@@ -76,7 +76,11 @@ Interpreter::Flow Interpreter::execute(const Stmt& statement) {
       break;
     case StmtKind::kOutput: {
       const Value value = evaluate(*static_cast<const OutputStmt&>(statement).value);
-      write(value.is_string() ? value.str() : to_text(*this, value));
+      if (value.is_string()) {
+        write(value.str());
+      } else {
+        write(to_text(*this, value));
+      }
       break;
     }
     case StmtKind::kIf:
@@ -140,14 +144,18 @@ Interpreter::Flow Interpreter::execute_for(const ForStmt& statement, const Value
     };
   }
   const Value loop_value = Value::object(loop);
+  bool completed = false;
   for (loop->index = 0; loop->index < loop->items.size(); ++loop->index) {
     step();
     const InScope inner(*this, outer);
     set_named(*scope_, loop_symbol_, loop_value);
     assign(statement.target, loop->items[loop->index]);
-    if (execute(statement.body) == Flow::kBreak) break;
+    const Flow flow = execute(statement.body);
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNormal;
   }
-  if (!loop->items.empty()) return Flow::kNormal;
+  // As in Jinja: `else` runs unless an iteration came to its end, so also where the first one breaks.
+  if (completed) return Flow::kNormal;
   const InScope inner(*this, outer);
   return execute(statement.otherwise);
 }

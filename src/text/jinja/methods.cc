@@ -14,27 +14,33 @@
 namespace sluice::jinja {
 namespace {
 
+Value make_view(Runtime& runtime, const char* type_name, ValueList items) {
+  runtime.step(kObjectSteps * static_cast<int64_t>(1 + items.size()));
+  return Value::view(type_name, std::move(items));
+}
+
 Value dict_items(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const ArgumentReader reader("items", arguments, {});
   ValueList pairs;
   for (const auto& [key, value] : self.as_dict().items) pairs.push_back(Value::tuple({key, value}));
-  return runtime.sequence(Kind::kView, std::move(pairs));
+  return make_view(runtime, "dict_items", std::move(pairs));
 }
 
 Value dict_keys(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const ArgumentReader reader("keys", arguments, {});
-  return runtime.sequence(Kind::kView, iterate(runtime, self));
+  return make_view(runtime, "dict_keys", iterate(runtime, self));
 }
 
 Value dict_values(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const ArgumentReader reader("values", arguments, {});
   ValueList values;
   for (const auto& item : self.as_dict().items) values.push_back(item.second);
-  return runtime.sequence(Kind::kView, std::move(values));
+  return make_view(runtime, "dict_values", std::move(values));
 }
 
-Value dict_get(Runtime&, const Value& self, const Arguments& arguments) {
+Value dict_get(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const ArgumentReader reader("get", arguments, {"key", "default"}, 1);
+  runtime.step(reader[0].weight());
   const Value* found = self.as_dict().find(reader[0]);
   return found != nullptr ? *found : reader.get(1, Value::none());
 }

@@ -125,11 +125,15 @@ Value real_arithmetic(ArithmeticOp op, double a, double b) {
 Value add(Runtime& runtime, const Value& a, const Value& b) {
   if (a.is_string() && b.is_string()) {
     const bool markup = a.as_text().markup || b.as_text().markup;
-    const auto part = [&](const Value& v) {
-      return markup && !v.as_text().markup ? escape_html(runtime, v.str()) : v.str();
-    };
     TextBuilder sum(runtime);
-    return sum.append(part(a)).append(part(b)).value(markup);
+    for (const Value* part : {&a, &b}) {
+      if (markup && !part->as_text().markup) {
+        sum.append(escape_html(runtime, part->str()));
+      } else {
+        sum.append(part->str());
+      }
+    }
+    return sum.value(markup);
   }
   if (a.kind() == b.kind() && (a.is(Kind::kList) || a.is(Kind::kTuple))) {
     ValueList items = a.items();

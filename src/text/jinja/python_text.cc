@@ -49,7 +49,7 @@ void append_sequence(TextBuilder& out, const Value& value) {
       out.append(items.size() == 1 ? ",)" : ")");
       break;
     case Kind::kView:
-      out.append("dict_view([");
+      out.append(value.as_sequence().view_name).append("([");
       append_items(out, items);
       out.append("])");
       break;

@@ -18,12 +18,13 @@ void Runtime::charge_bytes(size_t bytes) {
 }
 
 Value Runtime::text(std::string valid_utf8, bool markup) {
+  step(kObjectSteps);
   charge_bytes(valid_utf8.size());
   return Value::text(std::move(valid_utf8), markup);
 }
 
 Value Runtime::sequence(Kind kind, ValueList items) {
-  step(1 + static_cast<int64_t>(items.size() / (kBytesPerStep / 16)));
+  step(kObjectSteps + static_cast<int64_t>(items.size() / 2));
   return Value::sequence(kind, std::move(items));
 }
 
@@ -95,7 +96,7 @@ ValueList iterate(Runtime& runtime, const Value& value) {
       return {};
     case Kind::kString: {
       const std::string& text = value.str();
-      runtime.step(value.as_text().length);
+      runtime.step(kObjectSteps * value.as_text().length);
       ValueList characters;
       for (size_t i = 0; i < text.size();) {
         const size_t start = i;

@@ -16,6 +16,8 @@ inline constexpr int64_t kMaxSteps = 10'000'000;
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 // Bytes that count as one step: a template can't make the render slow with few but long strings.
 inline constexpr size_t kBytesPerStep = 64;
+// A value that is made costs about 100 bytes: with this price all that a render can make stay below 300 MB.
+inline constexpr int64_t kObjectSteps = 4;
 
 /// The state of one render. Not shared between threads.
 class Runtime {

@@ -42,7 +42,7 @@ std::vector<KeyedItem> keyed_items(Runtime& runtime, const Value& input, const V
   std::vector<KeyedItem> keyed;
   for (const Value& item : iterate(runtime, input)) {
     keyed.push_back({key_of(runtime, item, attribute, ignore_case, otherwise), item});
-    runtime.step();
+    runtime.step(keyed.back().key.weight());
   }
   return keyed;
 }

@@ -88,7 +88,7 @@ Value split_lines_method(Runtime& runtime, const Value& self, const Arguments& a
   const ArgumentReader reader("splitlines", arguments, {"keepends"});
   runtime.charge_bytes(self.str().size());
   ValueList lines;
-  for (const std::string_view line : split_lines(self.str(), reader.flag(0, false))) {
+  for (const std::string_view line : split_lines(runtime, self.str(), reader.flag(0, false))) {
     lines.push_back(runtime.text(std::string(line)));
   }
   return runtime.list(std::move(lines));

@@ -175,6 +175,9 @@ Token TagCursor::read_number() {
       end = digits_from(end + 1 + sign, is_decimal);
     }
   }
+  if (!real && base == 10 && source_[start] == '0') {  // a number with leading zeros is two tokens
+    end = digits_from(start, [](char c) { return c == '0'; });
+  }
   const std::string digits = without_underscores(source_.substr(first, end - first));
   position_ = end;
   if (real) {

@@ -39,13 +39,14 @@ std::string_view stripped(std::string_view text, const std::string* characters, 
   return text;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
+std::vector<std::string_view> split_lines(Runtime& runtime, std::string_view text, bool keep_ends) {
   std::vector<std::string_view> lines;
   size_t begin = 0;
   for (size_t i = 0; i < text.size();) {
     const size_t end = i;
     const char32_t c = next_code_point(text, i);
     if (!ends_line(c)) continue;
+    runtime.step();
     if (c == '\r' && i < text.size() && text[i] == '\n') ++i;
     lines.push_back(text.substr(begin, (keep_ends ? i : end) - begin));
     begin = i;
@@ -82,6 +83,7 @@ Value replace_text(Runtime& runtime, std::string_view text, std::string_view old
 Value padded(Runtime& runtime, const Text& text, int64_t width, std::string_view fill, Alignment alignment) {
   const int64_t padding = std::max<int64_t>(width - text.length, 0);
   int64_t before = alignment == Alignment::kRight ? padding : 0;
+  if (alignment == Alignment::kFormatCenter) before = padding / 2;
   if (alignment == Alignment::kCenter)
     before = padding / 2 + (padding & width & 1);  // Python's rule for an odd rest
   TextBuilder result(runtime);

@@ -92,6 +92,12 @@ Value Value::group(Value grouper, Value list) {
   return Value(Storage(SequencePtr(std::move(pair))));
 }
 
+Value Value::view(const char* type_name, ValueList items) {
+  auto view = make_sequence(Kind::kView, std::move(items));
+  view->view_name = type_name;
+  return Value(Storage(SequencePtr(std::move(view))));
+}
+
 Kind Value::kind() const {
   switch (storage_.index()) {
     case 0:
@@ -162,10 +168,10 @@ const Value* Dict::find(std::string_view key) const {
 
 void Dict::set(const Value& key, Value value) {
   depth = std::max({depth, 1 + value.depth(), 1 + key.depth()});
-  weight += key.weight() + value.weight();
-  check_size(depth, weight);
   const size_t hash = hash_of(key);
   const size_t index = index_of(hash, key);
+  weight += value.weight() - (index == kAbsent ? -key.weight() : items[index].second.weight());
+  check_size(depth, weight);
   if (index != kAbsent) {
     items[index].second = std::move(value);
     return;
@@ -199,7 +205,7 @@ std::string type_name(const Value& value) {
     case Kind::kRange:
       return "range";
     case Kind::kView:
-      return "dict_view";
+      return value.as_sequence().view_name;
     case Kind::kIterator:
       return "generator";
     case Kind::kDict:

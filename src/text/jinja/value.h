@@ -72,6 +72,8 @@ class Value {
   static Value tuple(ValueList items) { return sequence(Kind::kTuple, std::move(items)); }
   /// What `groupby` yields: the pair (grouper, list), whose parts are attributes too.
   static Value group(Value grouper, Value list);
+  /// What dict.keys(), .values() and .items() give; `type_name` is a literal such as "dict_keys".
+  static Value view(const char* type_name, ValueList items);
   static Value dict(std::shared_ptr<const Dict> dict) { return Value(Storage(std::move(dict))); }
   static Value object(std::shared_ptr<Object> object) { return Value(Storage(std::move(object))); }
 
@@ -121,6 +123,7 @@ struct Sequence {
   int depth = 1;
   int64_t weight = 1;
   bool is_group = false;        // what `groupby` yields: a pair with the attributes grouper and list
+  const char* view_name = "";   // views only
   mutable size_t consumed = 0;  // iterators only
 };
 

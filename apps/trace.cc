@@ -1,0 +1,152 @@
+// `sluice trace`: records which experts a model uses, and replays that over eviction policies.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "apps/arguments.h"
+#include "apps/commands.h"
+#include "apps/id_sequences.h"
+#include "apps/interrupt.h"
+#include "apps/loaded_model.h"
+#include "apps/trace_replay.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "engine/session.h"
+#include "experts/trace_writer.h"
+#include "text/tokenizer.h"
+
+namespace sluice::apps {
+namespace {
+
+using Sequence = std::vector<int32_t>;
+
+struct RecordOptions {
+  ModelOptions model;
+  std::string ids_file, out;
+  std::optional<std::string> prompt;
+  int64_t decode_from = -1, max_tokens = 64;
+  bool ignore_end = false;
+};
+
+std::vector<Sequence> read_input(const RecordOptions& options) {
+  if (!options.ids_file.empty()) return read_id_sequences(options.ids_file);
+  const std::string text = options.prompt ? *options.prompt : read_standard_input();
+  return {Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json").encode(text)};
+}
+
+TraceModel trace_model(const Model& model) {
+  const ModelInfo& info = model.info();
+  if (info.moe_layers.empty()) {
+    throw Error(ErrorCode::kUnsupported, "the model has no layer with experts: there is nothing to record");
+  }
+  TraceModel traced{info.family, info.experts, info.top_k, {}};
+  const std::span<const LayerRows> rows = model.expert_rows();
+  for (size_t l = 0; l < info.moe_layers.size(); ++l) {
+    traced.layers.push_back({info.moe_layers[l], rows[l].layout.row_bytes});
+  }
+  return traced;
+}
+
+/// Runs sequences through a session, with the recorder told what is prefill and what is decode.
+class Recording {
+ public:
+  Recording(Session& session, TraceWriter& writer, const RecordOptions& options, const Sequence& end_ids)
+      : session_(session), recorder_(writer), options_(options), end_ids_(end_ids) {
+    session_.observe_routes(std::ref(recorder_));
+  }
+  ~Recording() { session_.observe_routes(nullptr); }
+
+  void run(const Sequence& ids) {
+    logits_ = {};
+    run_given(ids);
+    SamplingParams greedy;
+    greedy.temperature = 0;
+    Sampler sampler(greedy, session_.info().vocab_size, ids);
+    const int64_t room = session_.capacity() - static_cast<int64_t>(ids.size());
+    recorder_.set_kind(StepKind::kDecode);
+    for (int64_t n = std::min(options_.max_tokens, room); n > 0 && !interrupt_.raised(); --n) {
+      const int32_t id = sampler.sample(logits_).id;
+      if (std::find(end_ids_.begin(), end_ids_.end(), id) != end_ids_.end()) return;
+      logits_ = session_.decode(id);
+    }
+  }
+
+  bool interrupted() const { return interrupt_.raised(); }
+  const TraceRecorder& recorder() const { return recorder_; }
+
+ private:
+  void run_given(const Sequence& ids) {
+    recorder_.set_kind(options_.decode_from == 0 ? StepKind::kDecode : StepKind::kPrefill);
+    if (options_.decode_from < 0) {
+      logits_ = session_.prefill(ids);
+      return;
+    }
+    const auto vocab = static_cast<size_t>(session_.info().vocab_size);
+    session_.run_all(ids, options_.decode_from,
+                     [&](int64_t first, std::span<const float> logits, int64_t rows) {
+                       if (first + rows >= options_.decode_from) recorder_.set_kind(StepKind::kDecode);
+                       logits_ = logits.last(vocab);
+                     });
+  }
+
+  Session& session_;
+  TraceRecorder recorder_;
+  const RecordOptions& options_;
+  const Sequence& end_ids_;
+  std::span<const float> logits_;  // [vocab], of the last token that was run
+  const InterruptGuard interrupt_;
+};
+
+void run_record(const RecordOptions& options) {
+  const std::vector<Sequence> sequences = read_input(options);
+  LoadedModel loaded = LoadedModel::load(options.model);
+  Session session(*loaded.model, *loaded.device, {options.model.context_tokens, options.model.chunk_tokens});
+  const Sequence end_ids = options.ignore_end ? Sequence{} : loaded.end_ids();
+  TraceWriter writer(options.out, trace_model(*loaded.model));
+  Recording recording(session, writer, options, end_ids);
+  for (const Sequence& ids : sequences) {
+    recording.run(ids);
+    if (recording.interrupted()) break;
+  }
+  writer.close();
+  std::fprintf(stderr, "%s: %lld steps, %lld of them decode; %lld tokens; %s\n", options.out.c_str(),
+               static_cast<long long>(writer.steps()),
+               static_cast<long long>(recording.recorder().decode_steps()),
+               static_cast<long long>(recording.recorder().rows()), format_bytes(writer.bytes()).c_str());
+}
+
+void add_record(Command& trace) {
+  auto options = std::make_shared<RecordOptions>();
+  Command command = trace.subcommand("record", "Run a model and write which experts each token used");
+  command.footer(
+      "Sequences run one after the other in one session: a beginning that two have in common is not run "
+      "again. "
+      "Ctrl-C ends the recording and keeps it. After a crash the file is good up to its last complete step.");
+  options->model.add_to(command, true);
+  const Argument ids = command.option("--ids", options->ids_file,
+                                      "JSON: one array of ids or an array of arrays; - is standard input");
+  command.option("--prompt", options->prompt, "Text; without it and --ids, standard input is the text")
+      .excludes(ids);
+  command
+      .option("--decode-from", options->decode_from,
+              "From this position on, given ids pass one by one as decode steps (default: none)")
+      .at_least(0);
+  command.option("--max-tokens", options->max_tokens, "Continue each sequence by up to N greedy tokens")
+      .at_least(0)
+      .show_default();
+  command.flag("--ignore-end", options->ignore_end, "Do not stop at the model's end tokens");
+  command.option("--out", options->out, "Trace file to create or replace").required();
+  command.action([options] { run_record(*options); });
+}
+
+}  // namespace
+
+void add_trace(Command& program) {
+  Command trace = program.subcommand("trace", "Record which experts are used, and compare eviction policies");
+  trace.require_subcommand();
+  add_record(trace);
+  add_trace_replay(trace);
+}
+
+}  // namespace sluice::apps

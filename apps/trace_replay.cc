@@ -1,0 +1,206 @@
+// `sluice trace replay`: what each eviction policy would make of a recorded run.
+#include "apps/trace_replay.h"
+#include "apps/arguments.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "experts/replay.h"
+
+namespace sluice::apps {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ReplayFlags {
+  std::string file;
+  std::vector<std::string> slots, policies = {"all"};
+  bool decode_only = false, json = false, accept_cut = false;
+  ReplayOptions options;
+};
+
+/// A count, or a share of all experts: "25%".
+struct SlotWish {
+  double value = 0;
+  bool percent = false;
+};
+
+std::optional<SlotWish> parse_slots(std::string_view text) {
+  SlotWish wish;
+  wish.percent = text.ends_with('%');
+  if (wish.percent) text.remove_suffix(1);
+  // from_chars would take "inf", "nan" and, without this, signs and exponents.
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
+    return std::isdigit(c) != 0 || (wish.percent && c == '.');
+  });
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wish.value);
+  if (!plain || error != std::errc() || end != text.data() + text.size() || wish.value > 1e15) return {};
+  return wish;
+}
+
+int64_t slots_of(const SlotWish& wish, const TraceModel& model) {
+  if (!wish.percent) return static_cast<int64_t>(wish.value);
+  return static_cast<int64_t>(wish.value / 100 * static_cast<double>(model.all_experts()) + 0.5);
+}
+
+std::optional<ReplayPolicy> parse_policy(std::string_view name) {
+  const auto found = std::find_if(kReplayPolicies.begin(), kReplayPolicies.end(),
+                                  [&](ReplayPolicy policy) { return name_of(policy) == name; });
+  if (found == kReplayPolicies.end()) return {};
+  return *found;
+}
+
+std::string policy_names() {
+  std::string names = "all";
+  for (const ReplayPolicy policy : kReplayPolicies) names += ", " + std::string(name_of(policy));
+  return names;
+}
+
+/// In the order of kReplayPolicies, each once.
+std::vector<ReplayPolicy> policies_of(const std::vector<std::string>& names) {
+  std::vector<ReplayPolicy> policies;
+  for (const ReplayPolicy policy : kReplayPolicies) {
+    const bool wanted = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name == "all" || name == name_of(policy);
+    });
+    if (wanted) policies.push_back(policy);
+  }
+  return policies;
+}
+
+struct Line {
+  ReplayPolicy policy;
+  int64_t slots;
+  double share;  // of all experts
+  ReplayResult result;
+};
+
+/// What is the same for all lines.
+struct Totals {
+  int64_t steps = 0, tokens = 0, used_experts = 0;
+};
+
+void print_table(const Trace& trace, const Totals& totals, const std::vector<Line>& lines) {
+  const TraceModel& model = trace.model;
+  std::printf("%s: %zu MoE layers of %lld experts, top %lld\n", model.family.c_str(), model.layers.size(),
+              static_cast<long long>(model.experts), static_cast<long long>(model.top_k));
+  std::printf("%lld steps, %lld tokens; %lld of %lld experts used\n\n", static_cast<long long>(totals.steps),
+              static_cast<long long>(totals.tokens), static_cast<long long>(totals.used_experts),
+              static_cast<long long>(model.all_experts()));
+  std::printf("%-11s %8s %7s %12s %12s %8s %12s %13s\n", "policy", "slots", "share", "hits", "misses",
+              "hit rate", "misses/token", "bytes/token");
+  for (const Line& line : lines) {
+    const ReplayResult& r = line.result;
+    std::printf("%-11s %8lld %6.1f%% %12lld %12lld %7.2f%% %12.3f %13s\n",
+                std::string(name_of(line.policy)).c_str(), static_cast<long long>(line.slots),
+                100 * line.share, static_cast<long long>(r.hits), static_cast<long long>(r.misses),
+                100 * r.hit_rate(), r.misses_per_token(),
+                format_bytes(static_cast<uint64_t>(r.bytes_per_token() + 0.5)).c_str());
+  }
+}
+
+void print_json(const Trace& trace, const Totals& totals, const std::vector<Line>& lines) {
+  const TraceModel& model = trace.model;
+  ordered_json out = {{"model",
+                       {{"family", model.family},
+                        {"moe_layers", model.layers.size()},
+                        {"experts", model.experts},
+                        {"top_k", model.top_k}}},
+                      {"complete", trace.complete},
+                      {"steps", totals.steps},
+                      {"tokens", totals.tokens},
+                      {"used_experts", totals.used_experts}};
+  auto& results = out["results"] = ordered_json::array();
+  for (const Line& line : lines) {
+    const ReplayResult& r = line.result;
+    results.push_back({{"policy", name_of(line.policy)},
+                       {"slots", line.slots},
+                       {"hits", r.hits},
+                       {"misses", r.misses},
+                       {"hit_rate", r.hit_rate()},
+                       {"misses_per_token", r.misses_per_token()},
+                       {"bytes_per_token", r.bytes_per_token()}});
+  }
+  std::printf("%s\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
+}
+
+void run_replay(const ReplayFlags& flags) {
+  const Trace trace = read_trace(flags.file, {.accept_cut = flags.accept_cut});
+  if (!trace.complete) {
+    std::fprintf(stderr, "%s was cut short; its %zu complete steps are replayed\n", flags.file.c_str(),
+                 trace.steps.size());
+  }
+  Totals totals;
+  for (const TraceStep& step : trace.steps) {
+    totals.steps += !flags.decode_only || step.kind == StepKind::kDecode;
+  }
+  if (totals.steps == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                flags.file + ": no " + (flags.decode_only ? "decode steps" : "steps") + " to replay");
+  }
+  std::vector<Line> lines;
+  for (const std::string& text : flags.slots) {
+    const int64_t slots = slots_of(*parse_slots(text), trace.model);
+    const ReplayCalls calls = make_replay_calls(trace, slots, flags.decode_only);
+    totals.tokens = calls.tokens;
+    totals.used_experts = calls.distinct_keys;
+    const double share = static_cast<double>(slots) / static_cast<double>(trace.model.all_experts());
+    for (const ReplayPolicy policy : policies_of(flags.policies)) {
+      lines.push_back({policy, slots, share, replay(calls, policy, flags.options)});
+    }
+  }
+  flags.json ? print_json(trace, totals, lines) : print_table(trace, totals, lines);
+}
+
+std::string check_slots(const std::string& text) {
+  if (parse_slots(text)) return {};
+  return "\"" + text + "\" is no number of slots; give counts or shares of all experts: 64,128,25%";
+}
+
+std::string check_policy(const std::string& name) {
+  if (name == "all" || parse_policy(name)) return {};
+  return "\"" + name + "\" is no policy; they are: " + policy_names();
+}
+
+}  // namespace
+
+void add_trace_replay(Command& trace) {
+  auto flags = std::make_shared<ReplayFlags>();
+  Command command = trace.subcommand("replay", "Hit rates of eviction policies on a recorded trace");
+  command.footer(
+      "One pool of slots holds experts of all layers, as the engine's. An expert counts once for each layer "
+      "and "
+      "step. Prefill steps that need more experts than there are slots run in parts. No policy can have more "
+      "hits than belady, which knows the future.");
+  command.option("file", flags->file, "Trace that `sluice trace record` wrote").required();
+  command.option("--slots", flags->slots, "Slots of the pool, counts or shares of all experts: 64,128,25%")
+      .required()
+      .separated_by(',')
+      .check(check_slots, "slots");
+  command.option("--policies", flags->policies, "Any of " + policy_names())
+      .separated_by(',')
+      .check(check_policy, "policies")
+      .show_default();
+  command.flag("--decode-only", flags->decode_only, "Leave out prefill steps");
+  command.flag("--accept-cut", flags->accept_cut,
+               "Replay the complete steps of a recording that was cut short");
+  command
+      .option("--half-life", flags->options.lfu_half_life_tokens, "lfu: tokens after which a use counts half")
+      .range(1, kLfuMaxHalfLife)
+      .show_default();
+  command
+      .option("--beta", flags->options.scored_beta,
+              "scored: tokens of age that a whole round of layers until the next turn weighs")
+      .range(0, 1'000'000)
+      .show_default();
+  command.flag("--json", flags->json, "Print one JSON object");
+  command.action([flags] { run_replay(*flags); });
+}
+
+}  // namespace sluice::apps
