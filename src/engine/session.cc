@@ -21,15 +21,12 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Session::Session(Model& model, Device& device, const SessionOptions& options)
-    : model_(model),
-      device_(device),
-      stream_(device.make_stream()),
-      direct_(model.expert_rows()),
-      observed_(direct_, device, model.info().moe_layers),
-      batch_(model.make_batch()),
-      cache_(device, model.info().kv, capacity_of(model, options)),
-      chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, model.max_rows())) {}
+Session::Session(Runtime& runtime, const SessionOptions& options)
+    : runtime_(runtime),
+      observed_(runtime.experts(), runtime.device(), runtime.model().info().moe_layers),
+      batch_(runtime.model().make_batch()),
+      cache_(runtime.device(), runtime.model().info().kv, capacity_of(runtime.model(), options)),
+      chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, runtime.model().max_rows())) {}
 
 void Session::check_ids(std::span<const int32_t> ids) const {
   if (ids.empty())
@@ -48,30 +45,43 @@ void Session::check_ids(std::span<const int32_t> ids) const {
   }
 }
 
-std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows) {
+void Session::run_layers(bool decode) {
+  Stream& stream = runtime_.compute();
+  ResidentExperts* resident = runtime_.resident();
+  if (resident != nullptr) decode ? resident->begin_decode(batch_->rows) : resident->begin_prefill(batch_->rows);
+  runtime_.model().embed(stream, *batch_);
+  for (int64_t l = 0; l < info().layers; ++l) {
+    runtime_.model().layer(stream, l, *batch_, observed_);
+    if (!decode && between_layers_ && l + 1 < info().layers) between_layers_();
+  }
+  if (resident == nullptr) return;
+  decode ? resident->end_decode() : resident->end_prefill();
+  resident->queue_checks();
+}
+
+std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode) {
   const auto rows = static_cast<int64_t>(ids.size());
+  Stream& stream = runtime_.compute();
   Batch& batch = *batch_;
   batch.rows = rows;
   batch.first_position = cache_.length();
   batch.cache = &cache_;
-  stream_->copy("ids", batch.ids(), ids.data(), ids.size_bytes());
-  model_.embed(*stream_, batch);
-  for (int64_t l = 0; l < info().layers; ++l) model_.layer(*stream_, l, batch, observed_);
+  stream.copy("ids", batch.ids(), ids.data(), ids.size_bytes());
+  run_layers(decode);
   cache_.advance(rows);
   ids_.insert(ids_.end(), ids.begin(), ids.end());
-  if (logit_rows == 0) {
-    device_.wait(*stream_, "prefill chunk");  // `ids` is the caller's
-    return {};
-  }
   const auto values = static_cast<size_t>(logit_rows * info().vocab_size);
-  if (device_logits_.bytes() < values * sizeof(float)) {
-    device_logits_ = device_.allocate(values * sizeof(float), "logits");
+  if (logit_rows > 0) {
+    if (device_logits_.bytes() < values * sizeof(float)) {
+      device_logits_ = runtime_.device().allocate(values * sizeof(float), "logits");
+    }
+    logits_.resize(values);
+    runtime_.model().logits(stream, batch, logit_rows, device_logits_.as<float>());
+    stream.copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
   }
-  logits_.resize(values);
-  model_.logits(*stream_, batch, logit_rows, device_logits_.as<float>());
-  stream_->copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
-  device_.wait(*stream_, "logits");
-  return logits_;
+  runtime_.device().wait(stream, logit_rows > 0 ? "logits" : "prefill chunk");  // `ids` is the caller's
+  if (runtime_.resident() != nullptr) runtime_.resident()->check();
+  return {logits_.data(), values};
 }
 
 std::span<const float> Session::prefill(std::span<const int32_t> ids) {
@@ -82,10 +92,10 @@ std::span<const float> Session::prefill(std::span<const int32_t> ids) {
   ids_.resize(static_cast<size_t>(cached_tokens_));
   std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(cached_tokens_));
   while (static_cast<int64_t>(rest.size()) > chunk_tokens_) {
-    forward(rest.first(static_cast<size_t>(chunk_tokens_)), 0);
+    forward(rest.first(static_cast<size_t>(chunk_tokens_)), 0, false);
     rest = rest.subspan(static_cast<size_t>(chunk_tokens_));
   }
-  return forward(rest, 1);
+  return forward(rest, 1, false);
 }
 
 std::span<const float> Session::decode(int32_t id) {
@@ -94,7 +104,7 @@ std::span<const float> Session::decode(int32_t id) {
                 "the context of " + std::to_string(capacity()) + " tokens is full");
   }
   check_ids({&id, 1});
-  return forward({&id, 1}, 1);
+  return forward({&id, 1}, 1, true);
 }
 
 void Session::run_all(std::span<const int32_t> ids, int64_t decode_from,
@@ -105,7 +115,7 @@ void Session::run_all(std::span<const int32_t> ids, int64_t decode_from,
   const auto n = static_cast<int64_t>(ids.size());
   for (int64_t at = 0; at < n;) {
     const int64_t rows = at >= decode_from ? 1 : std::min({chunk_tokens_, decode_from - at, n - at});
-    const auto logits = forward(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), rows);
+    const auto logits = forward(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), rows, at >= decode_from);
     sink(at, logits, rows);
     at += rows;
   }

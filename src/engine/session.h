@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "engine/sampler.h"
-#include "experts/direct_executor.h"
-#include "models/model.h"
+#include "engine/runtime.h"
 
 namespace sluice {
 
@@ -22,7 +21,7 @@ struct SessionOptions {
 class Session {
  public:
   /// Throws Error kOutOfMemory.
-  Session(Model& model, Device& device, const SessionOptions& options);
+  Session(Runtime& runtime, const SessionOptions& options);
 
   /// Makes the sequence equal to `ids`: keeps the longest common prefix with what was run before, forgets the
   /// rest, and runs what is missing in chunks (at least the last token). Returns the logits of the last token
@@ -42,16 +41,17 @@ class Session {
   /// Tokens of the last prefill that were not run again.
   int64_t cached_tokens() const { return cached_tokens_; }
   int64_t capacity() const { return cache_.capacity(); }
-  const ModelInfo& info() const { return model_.info(); }
+  const ModelInfo& info() const { return runtime_.model().info(); }
+
+  /// Called between two layers of a prefill; may decode with another session of the same runtime.
+  void between_layers(std::function<void()> call) { between_layers_ = std::move(call); }
 
  private:
   void check_ids(std::span<const int32_t> ids) const;
-  std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows);
+  std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode);
+  void run_layers(bool decode);
 
-  Model& model_;
-  Device& device_;
-  std::unique_ptr<Stream> stream_;
-  DirectExecutor direct_;
+  Runtime& runtime_;
   ObservedExecutor observed_;
   std::unique_ptr<Batch> batch_;
   KvCache cache_;
@@ -59,6 +59,7 @@ class Session {
   int64_t cached_tokens_ = 0;
   std::vector<int32_t> ids_;
   Buffer device_logits_;
+  std::function<void()> between_layers_;
   std::vector<float> logits_;
 };
 

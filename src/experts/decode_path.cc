@@ -17,7 +17,8 @@ DecodePath::DecodePath(ExpertState& state)
       predicted_ids_(state.device.allocate_array<int32_t>(state.shape.experts, "predicted experts")),
       budget_(state.device.allocate_array<int32_t>(1, "prediction budget")) {
   const auto wish = static_cast<int32_t>(state.settings.lookahead_budget);
-  const int32_t budget = state.settings.lookahead == LookaheadMode::kOn ? (wish > 0 ? wish : kDefaultBudget) : 0;
+  const int32_t budget =
+      state.settings.lookahead == LookaheadMode::kOn ? (wish > 0 ? wish : kDefaultBudget) : 0;
   int32_t* target = budget_.as<int32_t>();
   state.compute.launch({.name = "set budget", .writes = {range_of(target, 1)}},
                        [=](const HostContext&) { *target = budget; });
@@ -26,17 +27,19 @@ DecodePath::DecodePath(ExpertState& state)
 void DecodePath::predict(const MoeInput& input) {
   const auto next = static_cast<size_t>(input.layer) + 1;
   LayerState& layer = state_.layers[next];
-  rank_forecast(state_.compute, input.next_logits, input.routes.rows, state_.shape.experts, state_.shape.top_k,
-                predicted_ids_.as<int32_t>());
-  slot_ops::install_predictions(state_.compute, layer.pool->map.view(), layer.local, predicted_ids_.as<int32_t>(),
-                                state_.shape.experts, budget_.as<int32_t>(), layer.predicted->plan);
+  rank_forecast(state_.compute, input.next_logits, input.routes.rows, state_.shape.experts,
+                state_.shape.top_k, predicted_ids_.as<int32_t>());
+  slot_ops::install_predictions(state_.compute, layer.pool->map.view(), layer.local,
+                                predicted_ids_.as<int32_t>(), state_.shape.experts, budget_.as<int32_t>(),
+                                layer.predicted->plan);
 }
 
 void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   LayerState& layer = state_.layers[static_cast<size_t>(input.layer)];
   const SlotMapView& map = layer.pool->map.view();
   const int64_t n = input.routes.rows * input.routes.k;
-  compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids, static_cast<size_t>(n) * sizeof(int32_t));
+  compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids,
+               static_cast<size_t>(n) * sizeof(int32_t));
   slot_ops::ensure(compute, map, layer.local, state_.ids_scratch(), n, layer.demand->plan);
   const bool ahead = wants_lookahead() && input.next_logits != nullptr;
   if (ahead) predict(input);
@@ -45,16 +48,16 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
   demand.wait(*layer.forecast);
-  gather_rows(demand, "gather misses", layer.demand->plan, layer.rows->rows.as<std::byte>(), layer.pool->slot(0),
-              layer.pool->layout.row_bytes);
+  gather_rows(demand, "gather misses", layer.demand->plan, layer.rows->rows.as<std::byte>(),
+              layer.pool->slot(0), layer.pool->layout.row_bytes);
   demand.record(*layer.fetched);
   if (ahead) {
     LayerState& next = state_.layers[static_cast<size_t>(input.layer) + 1];
     Stream& predict = *state_.predict;
     predict.wait(*layer.planned);
     predict.wait(*layer.fetched);
-    gather_rows(predict, "gather predictions", next.predicted->plan, next.rows->rows.as<std::byte>(), next.pool->slot(0),
-                next.pool->layout.row_bytes);
+    gather_rows(predict, "gather predictions", next.predicted->plan, next.rows->rows.as<std::byte>(),
+                next.pool->slot(0), next.pool->layout.row_bytes);
     predict.record(*next.forecast);
     predicted_any_ = true;
   }

@@ -9,10 +9,10 @@ namespace sluice {
 ///
 /// Order of one layer l (every arrow is a fence; a test takes each one out):
 ///   compute: ensure(l), install predictions(l + 1) -> [planned l] -> demand: gather misses(l)
-///   predict: gather predictions(l) -> [forecast l] -> demand: gather misses(l) -> [fetched l] -> compute: products(l)
-///   demand: gather misses(l) -> [fetched l] -> predict: gather predictions(l + 1)
-/// The demand of l waits for the predictions of l, since a hit may lie in a slot whose bytes are still under way; and the
-/// predictions of l + 1 wait for the demand of l: demand outranks speculation.
+///   predict: gather predictions(l) -> [forecast l] -> demand: gather misses(l) -> [fetched l] -> compute:
+///   products(l) demand: gather misses(l) -> [fetched l] -> predict: gather predictions(l + 1)
+/// The demand of l waits for the predictions of l, since a hit may lie in a slot whose bytes are still under
+/// way; and the predictions of l + 1 wait for the demand of l: demand outranks speculation.
 class DecodePath final : public MoeExecutor {
  public:
   explicit DecodePath(ExpertState& state);

@@ -18,7 +18,8 @@ SlotMapShape map_shape(size_t layers, int64_t experts, int64_t slots, SlotPolicy
   return shape;
 }
 
-/// Layers of one row layout share a pool; the slots are divided by the pools' bytes, each pool getting at least `floor`.
+/// Layers of one row layout share a pool; the slots are divided by the pools' bytes, each pool getting at
+/// least `floor`.
 struct Division {
   std::vector<RowLayout> layouts;
   std::vector<std::vector<int32_t>> layers;
@@ -53,12 +54,14 @@ OwnedPlan::OwnedPlan(Device& device, int32_t capacity)
   plan = {words + 1, words + 1 + capacity, words, capacity};
 }
 
-ExpertPool::ExpertPool(Device& device, Stream& compute, const RowLayout& row_layout, std::vector<int32_t> pool_layers,
-                       int64_t experts, int64_t slot_count, SlotPolicy policy)
+ExpertPool::ExpertPool(Device& device, Stream& compute, const RowLayout& row_layout,
+                       std::vector<int32_t> pool_layers, int64_t experts, int64_t slot_count,
+                       SlotPolicy policy)
     : layout(row_layout),
       layers(std::move(pool_layers)),
       slots(slot_count),
-      map(device, compute, map_shape(layers.size(), experts, slot_count, policy), static_cast<int32_t>(slot_count)),
+      map(device, compute, map_shape(layers.size(), experts, slot_count, policy),
+          static_cast<int32_t>(slot_count)),
       bytes(device.allocate(static_cast<size_t>(slot_count) * layout.row_bytes, "expert slots")) {}
 
 ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const LayerRows> rows,
@@ -70,13 +73,14 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
       max_rows(max_rows_in),
       demand(device.make_stream("demand", Priority::kHigh)),
       predict(device.make_stream("predict", Priority::kNormal)),
-      copy(device.make_stream("copy", settings.compare.high_copy_priority ? Priority::kHighest : Priority::kNormal)),
+      copy(device.make_stream("copy",
+                              settings.compare.high_copy_priority ? Priority::kHighest : Priority::kNormal)),
       layers(rows.size()),
       slot_ids(device.allocate_array<int32_t>(max_rows * shape.top_k, "slot ids")) {
   const Division division = divide(rows, settings.slots, min_slots(shape));
   for (size_t p = 0; p < division.layouts.size(); ++p) {
-    pools.push_back(std::make_unique<ExpertPool>(device, compute, division.layouts[p], division.layers[p], shape.experts,
-                                                 division.slots[p], settings.policy));
+    pools.push_back(std::make_unique<ExpertPool>(device, compute, division.layouts[p], division.layers[p],
+                                                 shape.experts, division.slots[p], settings.policy));
     ExpertPool& pool = *pools.back();
     pool.ring = ring_slots(shape, pool.slots, settings.ring_slots);
     for (size_t i = 0; i < pool.layers.size(); ++i) {
@@ -100,9 +104,11 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
   statuses_.resize(pools.size());
 }
 
-void ExpertState::throw_if_failed() {
+void ExpertState::queue_status() {
   for (size_t p = 0; p < pools.size(); ++p) slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
-  device.wait(compute, "slot map status");
+}
+
+void ExpertState::throw_if_failed() const {
   for (const SlotStatus& status : statuses_) sluice::throw_if_failed(status);
 }
 

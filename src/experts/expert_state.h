@@ -30,17 +30,19 @@ struct OwnedPlan {
 /// The slots of one row layout and the layers that share them.
 class ExpertPool {
  public:
-  ExpertPool(Device& device, Stream& compute, const RowLayout& layout, std::vector<int32_t> layers, int64_t experts,
-             int64_t slots, SlotPolicy policy);
+  ExpertPool(Device& device, Stream& compute, const RowLayout& layout, std::vector<int32_t> layers,
+             int64_t experts, int64_t slots, SlotPolicy policy);
 
   const RowLayout layout;
   const std::vector<int32_t> layers;  // MoE layers by local number
   const int64_t slots;
-  int64_t ring = 0;                   // R of this pool
+  int64_t ring = 0;  // R of this pool
   SlotMap map;
-  Buffer bytes;                       // [slots, layout.row_bytes]
+  Buffer bytes;  // [slots, layout.row_bytes]
 
-  std::byte* slot(int64_t index) const { return bytes.as<std::byte>() + static_cast<size_t>(index) * layout.row_bytes; }
+  std::byte* slot(int64_t index) const {
+    return bytes.as<std::byte>() + static_cast<size_t>(index) * layout.row_bytes;
+  }
 };
 
 /// One MoE layer: its host rows, its pool, and what its copies need.
@@ -49,9 +51,9 @@ struct LayerState {
   ExpertPool* pool = nullptr;
   int32_t local = 0;  // number inside the pool
   std::unique_ptr<OwnedPlan> demand, predicted, adopted;
-  std::unique_ptr<Event> planned;      // compute: the plans of this layer's call are written
-  std::unique_ptr<Event> fetched;      // demand: the misses are in their slots
-  std::unique_ptr<Event> forecast;     // predict: what was predicted for this layer is in its slots
+  std::unique_ptr<Event> planned;   // compute: the plans of this layer's call are written
+  std::unique_ptr<Event> fetched;   // demand: the misses are in their slots
+  std::unique_ptr<Event> forecast;  // predict: what was predicted for this layer is in its slots
 
   const int32_t* slot_of() const {
     return pool->map.view().slot_of + static_cast<int64_t>(local) * pool->map.shape().experts;
@@ -74,12 +76,14 @@ struct ExpertState {
   std::unique_ptr<Stream> demand, predict, copy;
   std::vector<std::unique_ptr<ExpertPool>> pools;
   std::vector<LayerState> layers;
-  Buffer slot_ids;   // [max_rows * k]: the ids that an ensure rewrites
+  Buffer slot_ids;  // [max_rows * k]: the ids that an ensure rewrites
   bool pass_open = false;
 
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
-  /// Throws the first failure of any slot map. The host must have waited for the compute stream.
-  void throw_if_failed();
+  /// Queues a copy of every slot map's status word to the host.
+  void queue_status();
+  /// After the host has waited for the compute stream: throws the first failure that queue_status() brought.
+  void throw_if_failed() const;
 
  private:
   std::vector<SlotStatus> statuses_;

@@ -8,9 +8,12 @@
 
 namespace sluice {
 
-void rank_forecast(Stream& stream, const float* logits, int64_t rows, int64_t experts, int64_t top_k, int32_t* ids) {
+void rank_forecast(Stream& stream, const float* logits, int64_t rows, int64_t experts, int64_t top_k,
+                   int32_t* ids) {
   constexpr int64_t kMostRows = 8;
-  stream.launch({.name = "rank_forecast", .reads = {range_of(logits, rows * experts)}, .writes = {range_of(ids, experts)}},
+  stream.launch({.name = "rank_forecast",
+                 .reads = {range_of(logits, rows * experts)},
+                 .writes = {range_of(ids, experts)}},
                 [=](const HostContext&) {
                   const int64_t n = std::min(rows, kMostRows);
                   std::vector<std::vector<int32_t>> ranked(static_cast<size_t>(n));

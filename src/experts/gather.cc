@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source, std::byte* target,
-                 size_t row_bytes) {
+void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source,
+                 std::byte* target, size_t row_bytes) {
   const auto ranges = [=](RangeSink& sink) {
     const int32_t count = *plan.count;
     sink.reads(range_of(plan.dst_slot, count));

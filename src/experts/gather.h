@@ -6,9 +6,9 @@
 
 namespace sluice {
 
-/// For each entry of `plan`: target row dst_slot = source row src_row, rows of `row_bytes`. Source and target may be one
-/// pool (adoption) as long as no row is both.
-void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source, std::byte* target,
-                 size_t row_bytes);
+/// For each entry of `plan`: target row dst_slot = source row src_row, rows of `row_bytes`. Source and target
+/// may be one pool (adoption) as long as no row is both.
+void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source,
+                 std::byte* target, size_t row_bytes);
 
 }  // namespace sluice

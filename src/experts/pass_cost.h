@@ -31,14 +31,17 @@ struct PassForecast {
   double ms = 0;
 };
 
-/// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows). Real routes
-/// are narrower, so this is an upper estimate.
+/// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows).
+/// Real routes are narrower, so this is an upper estimate.
 double distinct_experts(const ExpertShape& shape, int64_t rows);
 
 /// Time of one way: the longer of link and compute, since they overlap (ensure: their sum, nothing is ahead).
-PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates, const PassQuestion& question);
+PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
+                      const PassQuestion& question);
 
-/// The quickest way that fits and that `mode` allows (a forced way that does not fit falls to stream; the report says so).
-PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates, const PassQuestion& question);
+/// The quickest way that fits and that `mode` allows (a forced way that does not fit falls to stream; the
+/// report says so).
+PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates,
+                        const PassQuestion& question);
 
 }  // namespace sluice

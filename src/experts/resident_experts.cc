@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "experts/slot_functions.h"
 #include "experts/slot_ops.h"
 
 namespace sluice {
@@ -19,13 +18,15 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
-                                 const ExpertSettings& settings, int64_t max_rows)
+ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows,
+                                 const ExpertShape& shape, const ExpertSettings& settings, int64_t max_rows)
     : state_(device, compute, rows, shape, settings, max_rows),
       decode_(state_),
       stream_(state_),
       touched_(state_),
-      current_(&decode_) {
+      current_(&decode_),
+      audit_results_(state_.pools.size()),
+      audit_memory_(device.allocate(state_.pools.size() * sizeof(AuditResult), "audit")) {
   measure_link();
 }
 
@@ -59,8 +60,9 @@ void ResidentExperts::begin_prefill(int64_t rows) {
   for (const LayerState& layer : state_.layers) question.row_bytes += layer.pool->layout.row_bytes;
   question.row_bytes /= state_.layers.size();
   const int64_t most = std::min(rows * state_.shape.top_k, state_.shape.experts);
-  question.ensure_fits = rows <= kAdoptRows && std::all_of(state_.pools.begin(), state_.pools.end(),
-                                                           [&](const auto& pool) { return most <= pool->slots; });
+  question.ensure_fits =
+      rows <= kAdoptRows && std::all_of(state_.pools.begin(), state_.pools.end(),
+                                        [&](const auto& pool) { return most <= pool->slots; });
   question.touched_fits = touched_.fits(rows);
   const PassForecast choice = choose_way(state_.settings.prefill, state_.shape, rates_, question);
   record_ = {};
@@ -95,7 +97,8 @@ void ResidentExperts::end_prefill() {
   } else if (pass_ == &decode_) {
     decode_.end_step();
   }
-  // The host has queued everything; the caller's next wait ends the pass. Where nothing is deferred this is its time.
+  // The host has queued everything; the caller's next wait ends the pass. Where nothing is deferred this is
+  // its time.
   record_.actual_ms = milliseconds_since(pass_start_);
   const double per_token = record_.actual_ms / static_cast<double>(std::max<int64_t>(1, record_.rows));
   rates_.compute_ms_per_token =
@@ -105,9 +108,28 @@ void ResidentExperts::end_prefill() {
   current_ = &decode_;
 }
 
-void ResidentExperts::check() { state_.throw_if_failed(); }
+void ResidentExperts::queue_checks() {
+  state_.queue_status();
+  const int64_t every = state_.settings.audit_every;
+  if (every <= 0 || ++steps_ % static_cast<uint64_t>(every) != 0 || state_.pass_open) return;
+  auto* results = audit_memory_.as<AuditResult>();
+  for (size_t p = 0; p < state_.pools.size(); ++p) audit(state_.compute, state_, *state_.pools[p], results + p);
+  state_.compute.copy("audit", audit_results_.data(), results, audit_results_.size() * sizeof(AuditResult));
+  ++audits_;
+}
+
+void ResidentExperts::check() const {
+  state_.throw_if_failed();
+  for (size_t p = 0; p < audit_results_.size(); ++p) {
+    if (audit_results_[p].violations > 0) {
+      throw Error(ErrorCode::kInvalidArgument, describe(audit_results_[p], *state_.pools[p]));
+    }
+  }
+}
 
 ExpertReport ResidentExperts::report() {
+  state_.queue_status();
+  state_.device.wait(state_.compute, "report");
   check();
   ExpertReport report;
   report.passes = passes_;
@@ -118,10 +140,12 @@ ExpertReport ResidentExperts::report() {
     report.slots += pool.slots;
     report.ring_slots += pool.ring;
     counters[p].resize(pool.layers.size());
-    state_.compute.copy("counters", counters[p].data(), pool.map.view().counters, pool.layers.size() * sizeof(LayerCounters));
+    state_.compute.copy("counters", counters[p].data(), pool.map.view().counters,
+                        pool.layers.size() * sizeof(LayerCounters));
   }
   std::vector<TransientCounters> touched(state_.layers.size());
-  state_.compute.copy("counters", touched.data(), touched_.counters(), touched.size() * sizeof(TransientCounters));
+  state_.compute.copy("counters", touched.data(), touched_.counters(),
+                      touched.size() * sizeof(TransientCounters));
   state_.device.wait(state_.compute, "report");
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     const LayerState& layer = state_.layers[l];
@@ -129,7 +153,8 @@ ExpertReport ResidentExperts::report() {
     while (state_.pools[p].get() != layer.pool) ++p;
     const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
     const uint64_t row = layer.pool->layout.row_bytes;
-    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, touched[l].distinct, touched[l].misses, row});
+    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, touched[l].distinct,
+                             touched[l].misses, row});
     report.demand_bytes += c.fetched * row;
     report.predicted_bytes += c.predicted * row;
     report.predicted_used_bytes += c.predicted_used * row;
@@ -138,25 +163,6 @@ ExpertReport ResidentExperts::report() {
   }
   for (const PassRecord& pass : passes_) report.streamed_bytes += pass.streamed_bytes;
   return report;
-}
-
-std::vector<std::string> ResidentExperts::audit(size_t most) {
-  check();
-  std::vector<std::string> faults;
-  for (const auto& pool : state_.pools) {
-    const SlotMapView& map = pool->map.view();
-    if (const std::string fault = slot_map::check_integrity(map); !fault.empty()) faults.push_back(fault);
-    for (int32_t slot = 0; slot < map.header->slots && faults.size() < most; ++slot) {
-      const int32_t owner = map.owner_of[slot];
-      if (owner < 0) continue;
-      const auto l = static_cast<size_t>(pool->layers[static_cast<size_t>(owner / map.shape.experts)]);
-      const ExpertId expert(owner % map.shape.experts);
-      if (std::memcmp(pool->slot(slot), state_.layers[l].rows->row(expert), pool->layout.row_bytes) == 0) continue;
-      faults.push_back("slot " + std::to_string(slot) + " does not hold the bytes of expert " +
-                       std::to_string(expert.value) + " of MoE layer " + std::to_string(l));
-    }
-  }
-  return faults;
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experts/audit.h"
 #include "experts/decode_path.h"
 #include "experts/expert_state.h"
 #include "experts/pass_cost.h"
@@ -35,11 +36,12 @@ struct ExpertReport {
   std::vector<ExpertLayerReport> layers;
   std::vector<PassRecord> passes;
   uint64_t decode_steps = 0;
-  uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0, touched_bytes = 0;
+  uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
+           touched_bytes = 0;
 };
 
-/// Keeps experts in slots and makes what a layer routes to computable. Everything runs on streams of one device; all writers
-/// of the slot maps are on the compute stream. Not thread-safe.
+/// Keeps experts in slots and makes what a layer routes to computable. Everything runs on streams of one
+/// device; all writers of the slot maps are on the compute stream. Not thread-safe.
 class ResidentExperts final : public MoeExecutor {
  public:
   /// `rows` outlive the executor; max_rows is the longest batch. settings.slots > 0. Throws Error.
@@ -55,18 +57,19 @@ class ResidentExperts final : public MoeExecutor {
   bool wants_lookahead() const override { return current_->wants_lookahead(); }
   void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
 
-  /// Waits for the compute stream. Throws the first failure that a slot map has noted.
-  void check();
-  /// As check(), then what was counted so far.
+  /// At the end of a forward, before the host waits for its result: queues what check() looks at, and every
+  /// settings().audit_every-th time the audit. No wait of its own.
+  void queue_checks();
+  /// After that wait: throws the first failure that a slot map noted, or what the audit found.
+  void check() const;
+  /// Waits, then what was counted so far.
   ExpertReport report();
-  /// Held slots whose bytes differ from their host row, or maps that disagree: one line each, at most `most`. Waits.
-  std::vector<std::string> audit(size_t most = 10);
+  uint64_t audits() const { return audits_; }
 
   const ExpertSettings& settings() const { return state_.settings; }
 
  private:
   void measure_link();
-  int64_t resident_rows();
 
   ExpertState state_;
   DecodePath decode_;
@@ -78,7 +81,9 @@ class ResidentExperts final : public MoeExecutor {
   PassRecord record_;
   std::chrono::steady_clock::time_point pass_start_;
   std::vector<PassRecord> passes_;
-  uint64_t decode_steps_ = 0;
+  uint64_t decode_steps_ = 0, steps_ = 0, audits_ = 0;
+  std::vector<AuditResult> audit_results_;  // of each pool
+  Buffer audit_memory_;
   int64_t known_resident_ = 0;  // rows, when the host last looked
 };
 

@@ -52,10 +52,12 @@ int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish) {
   const int64_t keep = min_slots(shape);
   if (wish != 0) {
     if (wish >= 2 && wish % 2 == 0 && wish <= slots && wish <= 2 * shape.experts) return wish;
-    throw Error(ErrorCode::kInvalidArgument,
-                "a prefill ring of " + std::to_string(wish) + " slots does not fit: it needs an even number from 2 to " +
-                    std::to_string(std::min(slots, 2 * shape.experts)) + " (two tiles within " + std::to_string(slots) +
-                    " slots, at most two layers of " + std::to_string(shape.experts) + " experts)");
+    throw Error(ErrorCode::kInvalidArgument, "a prefill ring of " + std::to_string(wish) +
+                                                 " slots does not fit: it needs an even number from 2 to " +
+                                                 std::to_string(std::min(slots, 2 * shape.experts)) +
+                                                 " (two tiles within " + std::to_string(slots) +
+                                                 " slots, at most two layers of " +
+                                                 std::to_string(shape.experts) + " experts)");
   }
   const int64_t half = std::max<int64_t>(slots / 2, 2);
   const int64_t room = std::max<int64_t>(2, std::min(half, slots - keep));

@@ -15,22 +15,23 @@ enum class LookaheadMode { kOff, kMeasure, kOn };
 
 /// Switches that exist to compare with published engines; not in the common help.
 struct ComparisonSwitches {
-  bool overlap = true;              // off: copies run on the compute stream, nothing ahead
-  bool high_copy_priority = true;   // off: the copy stream has default priority
-  bool epoch_invalidation = true;   // off: the region is unmapped layer by layer on the copy stream
+  bool overlap = true;             // off: copies run on the compute stream, nothing ahead
+  bool high_copy_priority = true;  // off: the copy stream has default priority
+  bool epoch_invalidation = true;  // off: the region is unmapped layer by layer on the copy stream
   HitMode hits = HitMode::kInPlace;
-  bool side_stream_lookahead = false;  // on: the forecast is made on its own stream, from the start of the MoE block
+  bool side_stream_lookahead =
+      false;  // on: the forecast is made on its own stream, from the start of the MoE block
 };
 
 struct ExpertSettings {
-  int64_t slots = 0;            // S; 0: experts are read from host memory, without slots
-  int64_t ring_slots = 0;       // R, the region that a streaming pass borrows; 0: chosen from S and the model
+  int64_t slots = 0;       // S; 0: experts are read from host memory, without slots
+  int64_t ring_slots = 0;  // R, the region that a streaming pass borrows; 0: chosen from S and the model
   PrefillMode prefill = PrefillMode::kAuto;
   LookaheadMode lookahead = LookaheadMode::kOn;
   int64_t lookahead_budget = 0;  // predictions a layer and step; 0: adaptive
   SlotPolicy policy = SlotPolicy::kLru;
-  int64_t audit_every = 0;       // compare all slots with the host rows every N steps; 0: never
-  int64_t group_tokens = 0;      // of a layer-major pass
+  int64_t audit_every = 0;   // compare all slots with the host rows every N steps; 0: never
+  int64_t group_tokens = 0;  // of a layer-major pass
   ComparisonSwitches compare;
 };
 
@@ -41,13 +42,14 @@ struct ExpertShape {
 };
 
 /// "16", "25%", "all" or "auto" to a number of slots (auto: 0, experts are read where they lie). Throws Error
-/// kInvalidArgument: not a number, below min_slots(), above layers * experts, a percentage that rounds to too few.
+/// kInvalidArgument: not a number, below min_slots(), above layers * experts, a percentage that rounds to too
+/// few.
 int64_t parse_slots(std::string_view text, const ExpertShape& shape);
 /// The fewest slots that decode needs: each expert of one step's rows of a layer in a slot of its own.
 int64_t min_slots(const ExpertShape& shape);
-/// R: the region of a streaming pass. Two whole layers where half of the slots allow it, else two tiles of the largest
-/// size that leaves the slots of a decode step. `wish` 0 means choose. Throws Error kInvalidArgument that says what a ring
-/// needs where `wish` does not fit.
+/// R: the region of a streaming pass. Two whole layers where half of the slots allow it, else two tiles of
+/// the largest size that leaves the slots of a decode step. `wish` 0 means choose. Throws Error
+/// kInvalidArgument that says what a ring needs where `wish` does not fit.
 int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish);
 
 }  // namespace sluice

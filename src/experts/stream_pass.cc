@@ -21,13 +21,16 @@ StreamPass::StreamPass(ExpertState& state) : state_(state), begun_(state.device.
     ring.tile_experts = std::min(pool.ring / 2, experts);
     for (int b = 0; b < 2; ++b) {
       const std::string suffix = " " + std::to_string(p) + (b == 0 ? "a" : "b");
-      ring.halves[b] = {state.device.make_event("ready" + suffix), state.device.make_event("released" + suffix)};
+      ring.halves[b] = {state.device.make_event("ready" + suffix),
+                        state.device.make_event("released" + suffix)};
     }
     rings_.push_back(std::move(ring));
-    snapshot_bytes += pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) + static_cast<size_t>(pool.slots);
+    snapshot_bytes +=
+        pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) + static_cast<size_t>(pool.slots);
   }
   snapshot_ = state.device.allocate(snapshot_bytes, "pass snapshot", MemoryKind::kPinned);
-  host_table_ = state.device.allocate(static_cast<size_t>(cells) * sizeof(int32_t), "pass table", MemoryKind::kPinned);
+  host_table_ =
+      state.device.allocate(static_cast<size_t>(cells) * sizeof(int32_t), "pass table", MemoryKind::kPinned);
   table_ = state.device.allocate_array<int32_t>(cells, "pass table");
   region_slots_ = state.device.allocate_array<int32_t>(experts, "region slots");
   hit_slot_.resize(static_cast<size_t>(cells));
@@ -40,7 +43,8 @@ void StreamPass::make_tiles() {
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     first_tile_.push_back(tiles_.size());
     const auto p = static_cast<size_t>(
-        std::find_if(rings_.begin(), rings_.end(), [&](const Ring& ring) { return ring.pool == state_.layers[l].pool; }) -
+        std::find_if(rings_.begin(), rings_.end(),
+                     [&](const Ring& ring) { return ring.pool == state_.layers[l].pool; }) -
         rings_.begin());
     const auto step = static_cast<int32_t>(rings_[p].tile_experts);
     for (int32_t first = 0; first < experts; first += step) {
@@ -58,7 +62,8 @@ void StreamPass::begin(int64_t adopt_rows) {
   streamed_bytes_ = 0;
   if (state_.settings.compare.epoch_invalidation) {
     for (const Ring& ring : rings_) {
-      slot_ops::begin_region(state_.compute, ring.pool->map.view(), static_cast<int32_t>(2 * ring.tile_experts), nullptr, 0);
+      slot_ops::begin_region(state_.compute, ring.pool->map.view(),
+                             static_cast<int32_t>(2 * ring.tile_experts), nullptr, 0);
     }
   }
   // A decode step that is still running may read slots of the region: copies into it come after it.
@@ -78,7 +83,8 @@ void StreamPass::read_residents() {
     const SlotMapView& map = ring.pool->map.view();
     const size_t cells = ring.pool->layers.size() * experts;
     state_.compute.copy("snapshot of slots", bytes, map.slot_of, cells * sizeof(int32_t));
-    state_.compute.copy("snapshot of listed", bytes + cells * sizeof(int32_t), map.listed, static_cast<size_t>(ring.pool->slots));
+    state_.compute.copy("snapshot of listed", bytes + cells * sizeof(int32_t), map.listed,
+                        static_cast<size_t>(ring.pool->slots));
     bytes += cells * sizeof(int32_t) + static_cast<size_t>(ring.pool->slots);
   }
   state_.device.wait(state_.compute, "residents of a pass");
@@ -109,7 +115,8 @@ void StreamPass::write_table() {
   for (const Tile& tile : tiles_) {
     for (int32_t e = tile.first; e < tile.last; ++e) {
       const size_t at = index(tile.layer, e);
-      table[at] = in_place && hit_slot_[at] >= 0 ? hit_slot_[at] : static_cast<int32_t>(tile.first_slot()) + e - tile.first;
+      table[at] = in_place && hit_slot_[at] >= 0 ? hit_slot_[at]
+                                                 : static_cast<int32_t>(tile.first_slot()) + e - tile.first;
     }
   }
   state_.compute.copy("pass table", table_.data(), table, host_table_.bytes());
@@ -135,7 +142,8 @@ void StreamPass::prefetch(const Tile& tile) {
     const int32_t run = e;
     while (e + 1 < tile.last && !resident(tile.layer, e + 1)) ++e;
     const size_t bytes = static_cast<size_t>(e + 1 - run) * row;
-    entries.push_back({layer.pool->slot(tile.first_slot() + run - tile.first), layer.rows->row(ExpertId(run)), bytes});
+    entries.push_back(
+        {layer.pool->slot(tile.first_slot() + run - tile.first), layer.rows->row(ExpertId(run)), bytes});
     streamed_bytes_ += bytes;
   }
   stream.copy_batch("stream experts", entries);
@@ -149,7 +157,8 @@ void StreamPass::gather_hits(const Tile& tile) {
   for (int32_t e = tile.first; e < tile.last; ++e) {
     const int32_t slot = hit_slot_[index(tile.layer, e)];
     if (slot < 0) continue;
-    entries.push_back({layer.pool->slot(tile.first_slot() + e - tile.first), layer.pool->slot(slot), layer.pool->layout.row_bytes});
+    entries.push_back({layer.pool->slot(tile.first_slot() + e - tile.first), layer.pool->slot(slot),
+                       layer.pool->layout.row_bytes});
   }
   state_.compute.copy_batch("gather hits", entries);
 }
@@ -183,8 +192,8 @@ void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
     prefetch_until(t + ahead);
     compute.wait(*tile.half().ready);
     if (state_.settings.compare.hits == HitMode::kDeviceToDevice) gather_hits(tile);
-    expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last, input.activations,
-                    input.outputs);
+    expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last,
+                    input.activations, input.outputs);
     adopt(tile, input);
     compute.record(*tile.half().released);
   }
@@ -198,7 +207,8 @@ void StreamPass::end() {
   if (!state_.pass_open) return;
   state_.pass_open = false;
   for (const Ring& ring : rings_) {
-    for (const Half& half : ring.halves) state_.compute.wait(*half.ready);  // copies of a pass that was given up
+    for (const Half& half : ring.halves)
+      state_.compute.wait(*half.ready);  // copies of a pass that was given up
   }
   if (!state_.settings.compare.epoch_invalidation) return;
   for (const Ring& ring : rings_) slot_ops::end_region(state_.compute, ring.pool->map.view());

@@ -7,18 +7,20 @@
 
 namespace sluice {
 
-/// One pass of a chunk of tokens through all layers. Layers are cut into tiles of R / 2 experts; tiles alternate between the
-/// two halves of the region [0, R), which the pass borrows from the pool.
+/// One pass of a chunk of tokens through all layers. Layers are cut into tiles of R / 2 experts; tiles
+/// alternate between the two halves of the region [0, R), which the pass borrows from the pool.
 ///
 /// Fences of tile n (buffer b = n % 2):
 ///   compute: begin (unmaps the region, floor = R, lists residents) -> [begin] -> copy: first copies
-///   copy: copies of tile n -> [ready b] -> compute: products of tile n -> [released b] -> copy: copies of tile n + 2
+///   copy: copies of tile n -> [ready b] -> compute: products of tile n -> [released b] -> copy: copies of
+///   tile n + 2
 /// In place of one host wait a pass, at begin: the host reads which experts are resident.
 class StreamPass final : public MoeExecutor {
  public:
   explicit StreamPass(ExpertState& state);
 
-  /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each layer stay resident afterwards.
+  /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each layer stay resident
+  /// afterwards.
   void begin(int64_t adopt_rows);
   /// Layers come in order, each once.
   void run(Stream& compute, const MoeInput& input, float* y) override;
@@ -44,7 +46,7 @@ class StreamPass final : public MoeExecutor {
     size_t layer = 0;
     int32_t first = 0, last = 0;  // experts
     Ring* ring = nullptr;
-    int64_t number = 0;           // among the tiles of its pool
+    int64_t number = 0;  // among the tiles of its pool
     Half& half() const { return ring->halves[number % 2]; }
     int64_t first_slot() const { return number % 2 * ring->tile_experts; }
   };
@@ -65,13 +67,13 @@ class StreamPass final : public MoeExecutor {
   ExpertState& state_;
   std::vector<Ring> rings_;
   std::vector<Tile> tiles_;
-  std::vector<size_t> first_tile_;   // of each layer, and the end
-  size_t prefetched_ = 0;            // tiles
-  std::vector<int32_t> hit_slot_;    // [L, E]: the slot of a listed resident, or -1
-  Buffer snapshot_;                  // pinned: slot_of and listed of every pool, as begin left them
-  Buffer host_table_, table_;        // [L, E]: the pool row of each expert during this pass
-  std::vector<Buffer> hit_plans_;    // for hits gathered on the device
-  Buffer region_slots_;              // [2][E]: where adoption finds a tile's experts
+  std::vector<size_t> first_tile_;  // of each layer, and the end
+  size_t prefetched_ = 0;           // tiles
+  std::vector<int32_t> hit_slot_;   // [L, E]: the slot of a listed resident, or -1
+  Buffer snapshot_;                 // pinned: slot_of and listed of every pool, as begin left them
+  Buffer host_table_, table_;       // [L, E]: the pool row of each expert during this pass
+  std::vector<Buffer> hit_plans_;   // for hits gathered on the device
+  Buffer region_slots_;             // [2][E]: where adoption finds a tile's experts
   std::unique_ptr<Event> begun_;
   int64_t adopt_rows_ = 0;
   uint64_t streamed_bytes_ = 0;

@@ -13,7 +13,8 @@ namespace sluice {
 TouchedPass::TouchedPass(ExpertState& state)
     : state_(state),
       row_of_(state.device.allocate_array<int32_t>(2 * state.shape.experts, "touched rows")),
-      counters_(state.device.allocate_array<TransientCounters>(static_cast<int64_t>(state.layers.size()), "touched counters")) {
+      counters_(state.device.allocate_array<TransientCounters>(static_cast<int64_t>(state.layers.size()),
+                                                               "touched counters")) {
   TransientCounters* counters = counters_.as<TransientCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
   state.compute.launch({.name = "reset counters", .writes = {range_of(counters, n)}},
@@ -27,7 +28,8 @@ TouchedPass::TouchedPass(ExpertState& state)
 
 bool TouchedPass::fits(int64_t rows) const {
   const int64_t most = std::min(rows * state_.shape.top_k, state_.shape.experts);
-  return std::all_of(state_.pools.begin(), state_.pools.end(), [&](const auto& pool) { return most <= pool->ring / 2; });
+  return std::all_of(state_.pools.begin(), state_.pools.end(),
+                     [&](const auto& pool) { return most <= pool->ring / 2; });
 }
 
 void TouchedPass::begin(int64_t adopt_rows) {
@@ -47,30 +49,32 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   const SlotMapView& map = layer.pool->map.view();
   const auto half = static_cast<size_t>(layer.local % 2);
   const auto half_slots = static_cast<int32_t>(layer.pool->ring / 2);
-  const auto p = static_cast<size_t>(
-      std::find_if(state_.pools.begin(), state_.pools.end(), [&](const auto& pool) { return pool.get() == layer.pool; }) -
-      state_.pools.begin());
+  const auto p =
+      static_cast<size_t>(std::find_if(state_.pools.begin(), state_.pools.end(),
+                                       [&](const auto& pool) { return pool.get() == layer.pool; }) -
+                          state_.pools.begin());
   Event& released = *released_[2 * p + half];
   int32_t* row_of = row_of_.as<int32_t>() + static_cast<int64_t>(half) * state_.shape.experts;
   const int64_t n = input.routes.rows * input.routes.k;
 
-  route_transient(compute, map, layer.local, input.routes.ids, n, static_cast<int32_t>(half) * half_slots, half_slots, row_of,
-                  layer.demand->plan, counters_.as<TransientCounters>() + l);
+  route_transient(compute, map, layer.local, input.routes.ids, n, static_cast<int32_t>(half) * half_slots,
+                  half_slots, row_of, layer.demand->plan, counters_.as<TransientCounters>() + l);
   compute.record(*layer.planned);
 
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
   demand.wait(released);
-  gather_rows(demand, "gather touched", layer.demand->plan, layer.rows->rows.as<std::byte>(), layer.pool->slot(0),
-              layer.pool->layout.row_bytes);
+  gather_rows(demand, "gather touched", layer.demand->plan, layer.rows->rows.as<std::byte>(),
+              layer.pool->slot(0), layer.pool->layout.row_bytes);
   demand.record(*layer.fetched);
 
   compute.wait(*layer.fetched);
-  expert_products(compute, input.x, input.routes, layer.view(row_of), 0, static_cast<int32_t>(state_.shape.experts),
-                  input.activations, input.outputs);
+  expert_products(compute, input.x, input.routes, layer.view(row_of), 0,
+                  static_cast<int32_t>(state_.shape.experts), input.activations, input.outputs);
   const int64_t tail = std::min(adopt_rows_, input.routes.rows) * input.routes.k;
   if (tail > 0) {
-    slot_ops::adopt(compute, map, layer.local, input.routes.ids + n - tail, tail, row_of, layer.adopted->plan);
+    slot_ops::adopt(compute, map, layer.local, input.routes.ids + n - tail, tail, row_of,
+                    layer.adopted->plan);
     gather_rows(compute, "adopt experts", layer.adopted->plan, layer.pool->slot(0), layer.pool->slot(0),
                 layer.pool->layout.row_bytes);
   }
@@ -81,7 +85,8 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
 void TouchedPass::end() {
   if (!state_.pass_open) return;
   state_.pass_open = false;
-  for (const LayerState& layer : state_.layers) state_.compute.wait(*layer.fetched);  // of a pass that was given up
+  for (const LayerState& layer : state_.layers)
+    state_.compute.wait(*layer.fetched);  // of a pass that was given up
   for (const auto& pool : state_.pools) slot_ops::end_region(state_.compute, pool->map.view());
 }
 

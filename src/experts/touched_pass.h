@@ -6,10 +6,12 @@
 
 namespace sluice {
 
-/// One pass of a chunk that is too long for a decode step and touches few experts. The plan is made on the device: no host
-/// wait. Layers alternate between the two halves of the region [0, R); experts of the last rows are adopted.
+/// One pass of a chunk that is too long for a decode step and touches few experts. The plan is made on the
+/// device: no host wait. Layers alternate between the two halves of the region [0, R); experts of the last
+/// rows are adopted.
 ///
-///   compute: begin -> route(l) -> [planned l] -> demand: gather(l) -> [fetched l] -> compute: products(l), adopt(l)
+///   compute: begin -> route(l) -> [planned l] -> demand: gather(l) -> [fetched l] -> compute: products(l),
+///   adopt(l)
 ///     -> [released b] -> demand: gather(l + 2)
 class TouchedPass final : public MoeExecutor {
  public:
@@ -26,8 +28,8 @@ class TouchedPass final : public MoeExecutor {
 
  private:
   ExpertState& state_;
-  Buffer row_of_;    // [2][E], by half
-  Buffer counters_;  // [L]
+  Buffer row_of_;                                 // [2][E], by half
+  Buffer counters_;                               // [L]
   std::vector<std::unique_ptr<Event>> released_;  // two of each pool
   int64_t adopt_rows_ = 0;
 };

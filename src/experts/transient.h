@@ -8,15 +8,16 @@ namespace sluice {
 
 /// What a layer's touched passes did, since the start.
 struct TransientCounters {
-  uint64_t calls = 0, routed = 0;       // calls, ids without padding
-  uint64_t distinct = 0, misses = 0;    // experts a call, and those that were not resident
-  uint64_t overflows = 0;               // misses without a ring slot: must stay 0
+  uint64_t calls = 0, routed = 0;     // calls, ids without padding
+  uint64_t distinct = 0, misses = 0;  // experts a call, and those that were not resident
+  uint64_t overflows = 0;             // misses without a ring slot: must stay 0
 };
 
-/// row_of [experts] = the slot of each expert among ids [n] (-1 is padding): its resident slot, or the next of the ring slots
-/// [first_slot, first_slot + ring), with an entry in `plan`; -1 for all others. Neither the clock nor last_use moves: a long
-/// prompt does not flush what decode uses.
-void route_transient(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n, int32_t first_slot,
-                     int32_t ring, int32_t* row_of, const CopyPlan& plan, TransientCounters* counters);
+/// row_of [experts] = the slot of each expert among ids [n] (-1 is padding): its resident slot, or the next
+/// of the ring slots [first_slot, first_slot + ring), with an entry in `plan`; -1 for all others. Neither the
+/// clock nor last_use moves: a long prompt does not flush what decode uses.
+void route_transient(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
+                     int32_t first_slot, int32_t ring, int32_t* row_of, const CopyPlan& plan,
+                     TransientCounters* counters);
 
 }  // namespace sluice

@@ -22,20 +22,22 @@ struct Groups {
   std::vector<int64_t> first;  // [experts + 1] into `pairs`
   std::vector<int64_t> pairs;  // row * k + rank, ascending inside an expert
 
-  /// Only experts in [low, high) count.
-  Groups(const ExpertRoutes& routes, int64_t experts, int32_t low, int32_t high)
-      : first(static_cast<size_t>(experts) + 1) {
+  /// Only experts in [low, high) that have a row count.
+  Groups(const ExpertRoutes& routes, const ExpertRows& experts, int32_t low, int32_t high)
+      : first(static_cast<size_t>(experts.experts) + 1) {
     const int64_t n = routes.rows * routes.k;
+    const auto counts = [&](int32_t id) {
+      SLUICE_CHECK(id >= -1 && id < experts.experts);
+      return id >= low && id < high && experts.row_of[id] >= 0;
+    };
     for (int64_t i = 0; i < n; ++i) {
-      SLUICE_CHECK(routes.ids[i] >= -1 && routes.ids[i] < experts);
-      if (routes.ids[i] >= low && routes.ids[i] < high) ++first[static_cast<size_t>(routes.ids[i]) + 1];
+      if (counts(routes.ids[i])) ++first[static_cast<size_t>(routes.ids[i]) + 1];
     }
     for (size_t e = 1; e < first.size(); ++e) first[e] += first[e - 1];
     pairs.resize(static_cast<size_t>(first.back()));
     std::vector<int64_t> next(first.begin(), first.end() - 1);
     for (int64_t i = 0; i < n; ++i) {
-      if (routes.ids[i] >= low && routes.ids[i] < high)
-        pairs[static_cast<size_t>(next[static_cast<size_t>(routes.ids[i])]++)] = i;
+      if (counts(routes.ids[i])) pairs[static_cast<size_t>(next[static_cast<size_t>(routes.ids[i])]++)] = i;
     }
   }
 
@@ -65,7 +67,7 @@ void expert_products_host(const HostContext& host, const float* x, const ExpertR
                           const ExpertRows& experts, int32_t first, int32_t last, float* activations,
                           float* outputs) {
   const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
-  const Groups groups(routes, experts.experts, first, last);
+  const Groups groups(routes, experts, first, last);
   const auto matrices = [&](int32_t e) {
     const auto row = static_cast<size_t>(experts.row_of[e]) * experts.layout.row_bytes;
     return matrices_of(experts.layout, experts.rows + row, experts.scalars + int64_t{e} * kScalarsPerExpert);
@@ -148,7 +150,7 @@ void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes,
   const auto data_ranges = [=](RangeSink& sink) {
     for (int64_t i = 0; i < pairs; ++i) {
       const int32_t id = routes.ids[i];
-      if (id < first || id >= last) continue;
+      if (id < first || id >= last || experts.row_of[id] < 0) continue;
       sink.reads({experts.rows + static_cast<size_t>(experts.row_of[id]) * experts.layout.row_bytes,
                   experts.layout.row_bytes});
       sink.writes(range_of(activations + i * inner, inner));

@@ -11,7 +11,7 @@ namespace sluice {
 struct ExpertRows {
   RowLayout layout;
   const std::byte* rows = nullptr;
-  const int32_t* row_of = nullptr;  // [experts]
+  const int32_t* row_of = nullptr;  // [experts]; -1: not computable, its outputs stay as they are
   const float* scalars = nullptr;   // [experts, kScalarsPerExpert]
   int64_t experts = 0;
 };
