@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/expect_error.h"
@@ -82,11 +83,13 @@ TEST_P(ReplayOf, EqualsItsDefinitionOnRandomTraces) {
                                      {70, 5, 2, 12, 3, 1},
                                      {3, 300, 8, 40, 30, 0},
                                      {2, 6, 6, 30, 5, 0}};
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 8; ++round) {
     for (size_t j = 0; j < shapes.size(); ++j) {
       const Trace trace = random_trace(random, shapes[j]);
       const int64_t all = trace.model.all_experts(), least = shapes[j].top_k;
-      const int64_t slots = round == 0 ? least : round == 1 ? all : random.integer(least, all);
+      // Few slots cut prefill steps into parts.
+      const int64_t most = round % 2 == 0 ? std::min(all, 3 * least) : all;
+      const int64_t slots = round == 0 ? least : round == 1 ? all : random.integer(least, most);
       const bool decode_only = random.integer(0, 3) == 0;
       const ReplayOptions options{random.integer(1, round < 3 ? 3 : 40), random.integer(0, 12)};
       SCOPED_TRACE("round " + std::to_string(round) + ", shape " + std::to_string(j) + ", " +
@@ -115,6 +118,30 @@ TEST_P(ReplayOf, NeverBeatsBelady) {
               replay_trace(trace, ReplayPolicy::kBelady, slots).hits)
         << "round " << round << ", " << slots << " slots";
   }
+}
+
+// `sluice trace record` of the demo model: the prompt "What is a violin?" and 300 tokens after it.
+Trace demo_trace() {
+  return read_trace(std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/demo.trace");
+}
+
+TEST_P(ReplayOf, IsBoundedByBeladyOnARealTrace) {
+  const Trace trace = demo_trace();
+  ASSERT_EQ(trace.steps.size(), 301u);
+  for (const int64_t slots : {6, 32, 64, 128, 256, 511, 512}) {
+    const ReplayCalls calls = make_replay_calls(trace, slots, false);
+    EXPECT_LE(replay(calls, GetParam()).hits, replay(calls, ReplayPolicy::kBelady).hits) << slots << " slots";
+  }
+}
+
+TEST_P(ReplayOf, EqualsItsDefinitionOnARealTrace) {
+  Trace trace = demo_trace();
+  trace.steps.resize(60);  // the definition of Belady reads the rest of the trace at each miss
+  const ReplayResult got = replay_trace(trace, GetParam(), 96);
+  const ReplayResult want = ReplayReference(trace, GetParam(), 96, false, {}).run();
+  EXPECT_EQ(got.hits, want.hits);
+  EXPECT_EQ(got.misses, want.misses);
+  EXPECT_EQ(got.missed_bytes, want.missed_bytes);
 }
 
 TEST_P(ReplayOf, MissesEachExpertOnceWhenAllHaveASlot) {

@@ -143,21 +143,32 @@ Interpreter::Flow Interpreter::execute_for(const ForStmt& statement, const Value
       return run_recursive(statement, outer, items, depth + 1);
     };
   }
-  const Value loop_value = Value::object(loop);
-  bool completed = false;
-  for (loop->index = 0; loop->index < loop->items.size(); ++loop->index) {
-    step();
-    const InScope inner(*this, outer);
-    set_named(*scope_, loop_symbol_, loop_value);
-    assign(statement.target, loop->items[loop->index]);
-    const Flow flow = execute(statement.body);
-    if (flow == Flow::kBreak) break;
-    completed = completed || flow == Flow::kNormal;
-  }
+  const bool completed = execute_iterations(statement, *loop, Value::object(loop));
   // As in Jinja: `else` runs unless an iteration came to its end, so also where the first one breaks.
   if (completed) return Flow::kNormal;
   const InScope inner(*this, outer);
   return execute(statement.otherwise);
+}
+
+// True if an iteration came to the end of the body.
+bool Interpreter::execute_iterations(const ForStmt& statement, LoopObject& loop, const Value& loop_value) {
+  bool completed = false;
+  const InScope inner(*this, scope_);
+  const std::shared_ptr<Scope>& outer = inner.outer();
+  for (loop.index = 0; loop.index < loop.items.size(); ++loop.index) {
+    step();
+    if (scope_.use_count() > 1) {  // a macro of the last iteration keeps it
+      scope_ = std::make_shared<Scope>(outer);
+    } else {
+      scope_->clear();
+    }
+    set_named(*scope_, loop_symbol_, loop_value);
+    assign(statement.target, loop.items[loop.index]);
+    const Flow flow = execute(statement.body);
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNormal;
+  }
+  return completed;
 }
 
 Value Interpreter::run_recursive(const ForStmt& loop, const std::shared_ptr<Scope>& outer, const Value& items,

@@ -12,6 +12,8 @@
 
 namespace sluice::jinja {
 
+struct LoopObject;
+
 inline constexpr int kMaxMacroDepth = 100;
 // Statements and expressions inside each other, macros included: bounds the C++ stack.
 inline constexpr int kMaxNesting = 1000;
@@ -44,6 +46,7 @@ class Interpreter : public Runtime {
   Flow execute(const Stmt& statement);
   Flow execute_if(const IfStmt& statement);
   Flow execute_for(const ForStmt& statement, const Value& iterable, int depth);
+  bool execute_iterations(const ForStmt& statement, LoopObject& loop, const Value& loop_value);
   Flow execute_with(const WithStmt& statement);
   void execute_set(const SetStmt& statement);
   Flow execute_block(const BlockStmt& statement);

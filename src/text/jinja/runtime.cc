@@ -86,7 +86,15 @@ TextBuilder& TextBuilder::repeat(std::string_view piece, int64_t count) {
   if (piece.empty()) return *this;
   const auto room = static_cast<int64_t>(kMaxTextBytes / piece.size());
   if (count > room) fail_limit("a text of the template is larger than 64 MB");
-  for (int64_t i = 0; i < count; ++i) append(piece);
+  if (count <= 0) return *this;
+  const size_t total = piece.size() * static_cast<size_t>(count);
+  if (total > kMaxTextBytes - text_.size()) fail_limit("a text of the template is larger than 64 MB");
+  runtime_.charge_bytes(total);
+  if (piece.size() == 1) {
+    text_.append(total, piece[0]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) text_.append(piece);
+  }
   return *this;
 }
 
