@@ -4,6 +4,11 @@
 #include <CLI/CLI.hpp>
 
 namespace sluice::apps {
+namespace {
+
+bool show_advanced = false;  // set once, before the commands are added
+
+}  // namespace
 
 Argument Argument::required() { return Argument(option_->required()); }
 Argument Argument::type(const std::string& name) { return Argument(option_->type_name(name)); }
@@ -32,6 +37,10 @@ Argument Argument::check(std::function<std::string(std::string&)> check, const s
 Argument Argument::excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
 Argument Argument::needs(Argument other) { return Argument(option_->needs(other.option_)); }
 Argument Argument::group(const std::string& title) { return Argument(option_->group(title)); }
+Argument Argument::advanced() {
+  return Argument(option_->group(show_advanced ? "Advanced: for comparison with other engines" : "")
+                      ->capture_default_str());
+}
 Argument Argument::show_default() { return Argument(option_->capture_default_str()); }
 Argument Argument::separated_by(char delimiter) { return Argument(option_->delimiter(delimiter)); }
 
@@ -80,6 +89,12 @@ void Command::action(std::function<void()> body) { app_->callback(std::move(body
 
 int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
                 const std::function<std::string()>& version, const std::function<void(Command&)>& add) {
+  std::vector<std::string> arguments;  // the parser takes them last to first
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string argument = argv[i];
+    show_advanced = show_advanced || argument == "--help-advanced";
+    arguments.push_back(argument == "--help-advanced" ? "--help" : argument);
+  }
   CLI::App program(description, "sluice");
   program.require_subcommand(1);
   program.footer(footer);
@@ -89,7 +104,7 @@ int run_program(int argc, char** argv, const std::string& description, const std
   Command root(&program);
   add(root);
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }

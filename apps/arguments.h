@@ -31,6 +31,7 @@ class Argument {
   Argument excludes(Argument other);
   Argument needs(Argument other);
   Argument group(const std::string& title);  // an empty title hides it from the help
+  Argument advanced();                       // shown by --help-advanced alone, with its default
   Argument show_default();
   Argument separated_by(char delimiter);  // "a,b,c" for a list
 

@@ -41,7 +41,7 @@ ChatSession::ChatSession(const ModelOptions& model, const SamplingOptions& sampl
       loaded_(LoadedModel::load(model)),
       sampling_(sampling),
       chunk_tokens_(model.chunk_tokens),
-      session_(*loaded_.model, *loaded_.device, {model.context_tokens, model.chunk_tokens}) {
+      session_(*loaded_.runtime, {model.context_tokens, model.chunk_tokens}) {
   check(generate_options().sampling, session_.info().vocab_size);
 }
 

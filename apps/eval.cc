@@ -126,7 +126,7 @@ void write(const std::string& file, const std::vector<Result>& results, const Mo
 void run_eval(const EvalOptions& options) {
   const std::vector<Sequence> sequences = read_sequences(options.ids_file);
   LoadedModel loaded = LoadedModel::load(options.model);
-  Session session(*loaded.model, *loaded.device, {options.model.context_tokens, options.model.chunk_tokens});
+  Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
   std::vector<Result> results;
   double sum = 0;
   int64_t predictions = 0;
@@ -142,6 +142,7 @@ void run_eval(const EvalOptions& options) {
     std::printf("all: %lld predictions, mean negative log-likelihood %.6f\n",
                 static_cast<long long>(predictions), sum / static_cast<double>(predictions));
   }
+  std::fputs(loaded.report(options.model).c_str(), stderr);
   if (!options.logits_file.empty()) write(options.logits_file, results, session.info());
 }
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 
 #include "apps/progress_bar.h"
+#include "base/error.h"
+#include "base/file.h"
 
 namespace sluice::apps {
 
@@ -28,6 +30,7 @@ void ModelOptions::add_to(Command& command, bool with_context) {
   command.option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
       .range(1, 8192)
       .show_default();
+  experts.add_to(command);
 }
 
 LoadedModel LoadedModel::load(const ModelOptions& options) {
@@ -41,9 +44,25 @@ LoadedModel LoadedModel::load(const ModelOptions& options) {
   ProgressBar bar("loading");
   load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
+  loaded.runtime =
+      std::make_unique<Runtime>(*loaded.device, *loaded.model, options.experts.resolve(loaded.model->info()));
   loaded.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return loaded;
+}
+
+std::string LoadedModel::report(const ModelOptions& options) {
+  ResidentExperts* resident = runtime->resident();
+  if (resident == nullptr) {
+    if (options.experts.report_file.empty()) return {};
+    throw Error(ErrorCode::kInvalidArgument,
+                "--report: experts have no slots; give --expert-slots a number or a share");
+  }
+  const ExpertReport report = resident->report();
+  if (!options.experts.report_file.empty()) {
+    write_file_atomically(options.experts.report_file, report_json(report, *device));
+  }
+  return describe_report(report, *device);
 }
 
 std::vector<int32_t> LoadedModel::end_ids() const {

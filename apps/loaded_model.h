@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/expert_options.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
 #include "models/model.h"
@@ -20,8 +21,9 @@ struct ModelOptions {
   int threads = 0;
   int64_t chunk_tokens = 512;
   int64_t context_tokens = 0;
+  ExpertOptions experts;
 
-  /// Adds --model, --compute, --threads; `with_context` adds --context and --chunk.
+  /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
   void add_to(Command& command, bool with_context);
 };
 
@@ -29,11 +31,15 @@ struct LoadedModel {
   Checkpoint checkpoint;
   std::unique_ptr<Device> device;
   std::unique_ptr<Model> model;
+  std::unique_ptr<Runtime> runtime;
   double load_ms = 0;
 
   /// Loads with a progress bar on standard error, which is erased at the end and absent where that is no
   /// terminal.
   static LoadedModel load(const ModelOptions& options);
+  /// Writes the report of the experts where --report asks for it, and returns it for people: empty without
+  /// slots.
+  std::string report(const ModelOptions& options);
   /// End-of-text ids: generation_config.json's eos_token_id, else config.json's.
   std::vector<int32_t> end_ids() const;
 };

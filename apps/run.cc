@@ -80,7 +80,7 @@ void run(const RunOptions& options) {
   const std::vector<int32_t> prompt_ids =
       tokenizer.encode(options.chat ? render_chat(options, prompt) : prompt);
   LoadedModel loaded = LoadedModel::load(options.model);
-  Session session(*loaded.model, *loaded.device, {options.model.context_tokens, options.model.chunk_tokens});
+  Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
   ExpertUsage usage(session.info());
   if (options.experts) session.observe_routes(usage.observer());
 
@@ -115,6 +115,8 @@ void run(const RunOptions& options) {
         prompt_ids.size(), result.ttft_ms, result.ids.size(), result.decode_tps,
         std::string(name_of(result.finish_reason)).c_str(), loaded.load_ms);
   }
+  const std::string report = loaded.report(options.model);
+  if (!options.json && !options.quiet) std::fputs(report.c_str(), stderr);
   if (options.experts) std::fprintf(stderr, "\n%s", usage.table().c_str());
 }
 

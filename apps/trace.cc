@@ -101,7 +101,7 @@ class Recording {
 void run_record(const RecordOptions& options) {
   const std::vector<Sequence> sequences = read_input(options);
   LoadedModel loaded = LoadedModel::load(options.model);
-  Session session(*loaded.model, *loaded.device, {options.model.context_tokens, options.model.chunk_tokens});
+  Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
   const Sequence end_ids = options.ignore_end ? Sequence{} : loaded.end_ids();
   TraceWriter writer(options.out, trace_model(*loaded.model));
   Recording recording(session, writer, options, end_ids);

@@ -10,8 +10,8 @@ ExpertShape expert_shape(const ModelInfo& info) {
 Runtime::Runtime(Device& device, Model& model, const ExpertSettings& settings)
     : device_(device), model_(model), compute_(device.make_stream("compute", Priority::kNormal)) {
   if (settings.slots > 0 && !model.info().moe_layers.empty()) {
-    resident_ = std::make_unique<ResidentExperts>(device, *compute_, model.expert_rows(), expert_shape(model.info()),
-                                                  settings, model.max_rows());
+    resident_ = std::make_unique<ResidentExperts>(device, *compute_, model.expert_rows(),
+                                                  expert_shape(model.info()), settings, model.max_rows());
     executor_ = resident_.get();
   } else {
     direct_ = std::make_unique<DirectExecutor>(model.expert_rows());

@@ -9,11 +9,12 @@
 
 namespace sluice {
 
-/// Everything that sessions of one model share. Sessions take turns: one forward at a time, or a decode step between the
-/// layers of a prefill.
+/// Everything that sessions of one model share. Sessions take turns: one forward at a time, or a decode step
+/// between the layers of a prefill.
 class Runtime {
  public:
-  /// settings.slots 0: experts are computed from host memory. `model` and `device` outlive the runtime. Throws Error.
+  /// settings.slots 0: experts are computed from host memory. `model` and `device` outlive the runtime.
+  /// Throws Error.
   Runtime(Device& device, Model& model, const ExpertSettings& settings);
 
   Device& device() const { return device_; }

@@ -48,7 +48,8 @@ void Session::check_ids(std::span<const int32_t> ids) const {
 void Session::run_layers(bool decode) {
   Stream& stream = runtime_.compute();
   ResidentExperts* resident = runtime_.resident();
-  if (resident != nullptr) decode ? resident->begin_decode(batch_->rows) : resident->begin_prefill(batch_->rows);
+  if (resident != nullptr)
+    decode ? resident->begin_decode(batch_->rows) : resident->begin_prefill(batch_->rows);
   runtime_.model().embed(stream, *batch_);
   for (int64_t l = 0; l < info().layers; ++l) {
     runtime_.model().layer(stream, l, *batch_, observed_);
@@ -115,7 +116,8 @@ void Session::run_all(std::span<const int32_t> ids, int64_t decode_from,
   const auto n = static_cast<int64_t>(ids.size());
   for (int64_t at = 0; at < n;) {
     const int64_t rows = at >= decode_from ? 1 : std::min({chunk_tokens_, decode_from - at, n - at});
-    const auto logits = forward(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), rows, at >= decode_from);
+    const auto logits =
+        forward(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), rows, at >= decode_from);
     sink(at, logits, rows);
     at += rows;
   }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/sampler.h"
 #include "engine/runtime.h"
+#include "engine/sampler.h"
 
 namespace sluice {
 

@@ -38,10 +38,11 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
 }
 
 std::string describe(const AuditResult& result, const ExpertPool& pool) {
-  std::string text = "audit: " + std::to_string(result.violations) + " of " + std::to_string(result.slots_checked) +
-                     " held slots do not hold their expert's bytes:";
+  std::string text = "audit: " + std::to_string(result.violations) + " of " +
+                     std::to_string(result.slots_checked) + " held slots do not hold their expert's bytes:";
   const SlotMapView& map = pool.map.view();
-  for (int64_t i = 0; i < std::min<int64_t>(result.violations, static_cast<int64_t>(result.slots.size())); ++i) {
+  for (int64_t i = 0; i < std::min<int64_t>(result.violations, static_cast<int64_t>(result.slots.size()));
+       ++i) {
     const int32_t slot = result.slots[static_cast<size_t>(i)];
     const int32_t owner = map.owner_of[slot];
     text += " slot " + std::to_string(slot) + " (MoE layer " +

@@ -16,8 +16,8 @@ struct AuditResult {
   std::array<int32_t, 8> slots{};  // of the first violations
 };
 
-/// Compares the pool's slots with their host rows on `stream`; the result is in `result` once it has run. Nothing else may
-/// write slots meanwhile: every stream that does has been joined.
+/// Compares the pool's slots with their host rows on `stream`; the result is in `result` once it has run.
+/// Nothing else may write slots meanwhile: every stream that does has been joined.
 void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, AuditResult* result);
 
 /// One line that names the slots and their owners.

@@ -105,7 +105,8 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
 }
 
 void ExpertState::queue_status() {
-  for (size_t p = 0; p < pools.size(); ++p) slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
+  for (size_t p = 0; p < pools.size(); ++p)
+    slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
 }
 
 void ExpertState::throw_if_failed() const {

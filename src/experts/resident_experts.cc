@@ -113,7 +113,8 @@ void ResidentExperts::queue_checks() {
   const int64_t every = state_.settings.audit_every;
   if (every <= 0 || ++steps_ % static_cast<uint64_t>(every) != 0 || state_.pass_open) return;
   auto* results = audit_memory_.as<AuditResult>();
-  for (size_t p = 0; p < state_.pools.size(); ++p) audit(state_.compute, state_, *state_.pools[p], results + p);
+  for (size_t p = 0; p < state_.pools.size(); ++p)
+    audit(state_.compute, state_, *state_.pools[p], results + p);
   state_.compute.copy("audit", audit_results_.data(), results, audit_results_.size() * sizeof(AuditResult));
   ++audits_;
 }

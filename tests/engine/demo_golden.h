@@ -22,13 +22,16 @@ struct Demo {
   Checkpoint checkpoint;
   std::unique_ptr<Device> device = make_host_device(2);
   std::unique_ptr<Model> model;
+  std::unique_ptr<Runtime> runtime;
 
   explicit Demo(const std::filesystem::path& folder)
-      : checkpoint(Checkpoint::open(folder)), model(load_model(checkpoint, *device, {})) {}
+      : checkpoint(Checkpoint::open(folder)),
+        model(load_model(checkpoint, *device, {})),
+        runtime(std::make_unique<Runtime>(*device, *model, ExpertSettings())) {}
 
   /// Mean negative log-likelihood of ids[1...] in double precision.
   double likelihood(const std::vector<int32_t>& ids) {
-    Session session(*model, *device, {});
+    Session session(*runtime, {});
     const auto vocab = static_cast<size_t>(model->info().vocab_size);
     double sum = 0;
     session.run_all(ids, int64_t{1} << 40, [&](int64_t first, std::span<const float> logits, int64_t rows) {

@@ -25,7 +25,7 @@ TEST_F(DemoInBf16, GreedyTextsAndTopLogitsEqualTheReference) {
     SCOPED_TRACE(item.at("prompt").get<std::string>());
     ++compared;
     const std::vector<int32_t> prompt = item.at("ids"), want = item.at("greedy_ids");
-    Session session(*demo_.model, *demo_.device, {});
+    Session session(*demo_.runtime, {});
     const auto logits = session.prefill(prompt);
     for (size_t i = 0; i < item.at("top20_ids").size(); ++i) {
       EXPECT_NEAR(logits[item.at("top20_ids")[i].get<size_t>()], item.at("top20_logits")[i].get<double>(),

@@ -26,11 +26,12 @@ class GoldenOf : public ::testing::TestWithParam<const char*> {
     checkpoint_ = Checkpoint::open(folder);
     device_ = make_host_device(2);
     model_ = load_model(checkpoint_, *device_, {});
+    runtime_ = std::make_unique<Runtime>(*device_, *model_, ExpertSettings());
     ASSERT_GE(golden_.ids.size(), 2u);
   }
 
   Outcome run(size_t j, int64_t chunk, int64_t decode_from) {
-    Session session(*model_, *device_, {.capacity_tokens = 0, .chunk_tokens = chunk});
+    Session session(*runtime_, {.capacity_tokens = 0, .chunk_tokens = chunk});
     Outcome result;
     session.observe_routes([&](int64_t layer, std::span<const int32_t> ids, int64_t) {
       auto& all = result.top_k[layer];
@@ -46,6 +47,7 @@ class GoldenOf : public ::testing::TestWithParam<const char*> {
   Checkpoint checkpoint_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Runtime> runtime_;
 };
 
 constexpr int64_t kNever = int64_t{1} << 40;
@@ -89,7 +91,7 @@ TEST_P(GoldenOf, EveryCutGivesTheSameBits) {
 
 TEST_P(GoldenOf, GreedyTextEqualsTheReference) {
   ASSERT_FALSE(golden_.greedy.empty());
-  Session session(*model_, *device_, {});
+  Session session(*runtime_, {});
   GenerateOptions options;
   options.max_tokens = 24;
   const GenerateResult result = generate(session, golden_.ids[1], options, nullptr);

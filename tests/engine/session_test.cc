@@ -18,6 +18,7 @@ class SessionOf : public ::testing::Test {
     checkpoint_ = Checkpoint::open(std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/qwen3_moe");
     device_ = make_host_device(2);
     model_ = load_model(checkpoint_, *device_, {});
+    runtime_ = std::make_unique<Runtime>(*device_, *model_, ExpertSettings());
   }
   std::vector<int32_t> random_ids(RandomValues& random, int64_t n) {
     std::vector<int32_t> ids;
@@ -26,7 +27,7 @@ class SessionOf : public ::testing::Test {
     return ids;
   }
   std::vector<float> fresh_logits(const std::vector<int32_t>& ids) {
-    Session session(*model_, *device_, {});
+    Session session(*runtime_, {});
     const auto logits = session.prefill(ids);
     return {logits.begin(), logits.end()};
   }
@@ -34,12 +35,13 @@ class SessionOf : public ::testing::Test {
   Checkpoint checkpoint_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Runtime> runtime_;
 };
 
 TEST_F(SessionOf, KeepsTheCommonPrefixAndGivesTheBitsOfAFreshRun) {
   RandomValues random(31);
   SCOPED_TRACE(random.trace());
-  Session session(*model_, *device_, {.capacity_tokens = 0, .chunk_tokens = 16});
+  Session session(*runtime_, {.capacity_tokens = 0, .chunk_tokens = 16});
   std::vector<int32_t> ids = random_ids(random, 40);
   for (int turn = 0; turn < 12; ++turn) {
     const auto keep = static_cast<size_t>(random.integer(0, static_cast<int64_t>(ids.size())));
@@ -58,7 +60,7 @@ TEST_F(SessionOf, KeepsTheCommonPrefixAndGivesTheBitsOfAFreshRun) {
 TEST_F(SessionOf, RunsAtLeastTheLastTokenOfARepeatedPrompt) {
   RandomValues random(32);
   const std::vector<int32_t> ids = random_ids(random, 10);
-  Session session(*model_, *device_, {});
+  Session session(*runtime_, {});
   session.prefill(ids);
   const auto again = session.prefill(ids);
   EXPECT_EQ(session.cached_tokens(), 9);
@@ -66,7 +68,7 @@ TEST_F(SessionOf, RunsAtLeastTheLastTokenOfARepeatedPrompt) {
 }
 
 TEST_F(SessionOf, RefusesWhatItCannotRun) {
-  Session session(*model_, *device_, {.capacity_tokens = 8});
+  Session session(*runtime_, {.capacity_tokens = 8});
   const auto prefill = [&](std::vector<int32_t> ids) { return [&session, ids] { session.prefill(ids); }; };
   expect_error(ErrorCode::kInvalidArgument, {"empty"}, prefill({}));
   expect_error(ErrorCode::kInvalidArgument, {"prompt is too long: 9 tokens > 8 maximum"},
@@ -79,12 +81,12 @@ TEST_F(SessionOf, RefusesWhatItCannotRun) {
 }
 
 TEST_F(SessionOf, ACapacityAboveTheModelsPositionsIsCutToThem) {
-  EXPECT_EQ(Session(*model_, *device_, {.capacity_tokens = 1 << 20}).capacity(), 512);
-  EXPECT_EQ(Session(*model_, *device_, {}).capacity(), 512);
+  EXPECT_EQ(Session(*runtime_, {.capacity_tokens = 1 << 20}).capacity(), 512);
+  EXPECT_EQ(Session(*runtime_, {}).capacity(), 512);
 }
 
 TEST_F(SessionOf, GenerationStopsAtAnEndTokenAtTheLimitOrWhenTold) {
-  Session session(*model_, *device_, {.capacity_tokens = 12});
+  Session session(*runtime_, {.capacity_tokens = 12});
   const std::vector<int32_t> prompt = {5, 6, 7};
   GenerateOptions options;
   options.max_tokens = 100;
@@ -117,7 +119,7 @@ TEST_F(SessionOf, TheSameSeedGivesTheSameTextAndAnotherSeedAnother) {
   options.max_tokens = 40;
   options.sampling.temperature = 1;
   const auto text = [&](uint64_t seed, int64_t chunk) {
-    Session session(*model_, *device_, {.capacity_tokens = 0, .chunk_tokens = chunk});
+    Session session(*runtime_, {.capacity_tokens = 0, .chunk_tokens = chunk});
     options.sampling.seed = seed;
     return generate(session, prompt, options, nullptr).ids;
   };

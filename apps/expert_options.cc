@@ -1,0 +1,188 @@
+// Flags of expert residency, and its report.
+#include "apps/expert_options.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "apps/arguments.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice::apps {
+namespace {
+
+double share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string percent(uint64_t part, uint64_t whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share(part, whole));
+  return text;
+}
+
+ExpertLayerReport sum(const ExpertReport& report) {
+  ExpertLayerReport total;
+  for (const ExpertLayerReport& layer : report.layers) {
+    total.routed += layer.routed;
+    total.hits += layer.hits;
+    total.misses += layer.misses;
+    total.predicted += layer.predicted;
+    total.predicted_used += layer.predicted_used;
+    total.touched_distinct += layer.touched_distinct;
+    total.touched_misses += layer.touched_misses;
+  }
+  return total;
+}
+
+nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
+  return {{"routed", layer.routed},
+          {"hits", layer.hits},
+          {"misses", layer.misses},
+          {"predicted", layer.predicted},
+          {"predicted_used", layer.predicted_used},
+          {"touched", layer.touched_distinct},
+          {"touched_misses", layer.touched_misses},
+          {"bytes",
+           {{"demand", layer.misses * layer.row_bytes},
+            {"predicted", layer.predicted * layer.row_bytes},
+            {"touched", layer.touched_misses * layer.row_bytes}}},
+          {"row_bytes", layer.row_bytes}};
+}
+
+}  // namespace
+
+void ExpertOptions::add_to(Command& command) {
+  const std::string group = "Experts";
+  command
+      .option(
+          "--expert-slots", slots,
+          "Slots of device memory for experts: a number, a share of all experts such as 25%, all, or auto "
+          "(without a GPU: experts are read where they lie)")
+      .group(group)
+      .show_default();
+  command.option("--prefill-mode", prefill, "How a prompt's experts cross the link")
+      .one_of({"auto", "stream", "touched", "layer-major"})
+      .group(group)
+      .show_default();
+  command.option("--lookahead", lookahead, "Fetch the experts that the next layer will probably want")
+      .one_of({"off", "measure", "on"})
+      .group(group)
+      .show_default();
+  command.option("--lookahead-budget", budget, "Most predictions a layer and token, or auto")
+      .group(group)
+      .show_default();
+  command.option("--expert-policy", policy, "Which expert goes when a slot is needed")
+      .one_of({"lru", "scored"})
+      .group(group)
+      .show_default();
+  command.option("--audit", audit_every, "Every N steps compare all slots with host memory; 0 is off")
+      .at_least(0)
+      .group(group)
+      .show_default();
+  command.option("--report", report_file, "Write what happened to the experts as JSON")
+      .type("FILE")
+      .group(group);
+  command.option("--prefill-overlap", overlap, "off: copies run on the compute stream")
+      .one_of({"on", "off"})
+      .advanced();
+  command.option("--prefill-copy-priority", copy_priority, "Priority of the copy stream")
+      .one_of({"high", "default"})
+      .advanced();
+  command.option("--prefill-invalidate", invalidate, "Unmap borrowed slots once a pass, or layer by layer")
+      .one_of({"epoch", "layer"})
+      .advanced();
+  command.option("--prefill-hit", hits, "What a streaming pass does with resident experts")
+      .one_of({"in-place", "d2d", "off"})
+      .advanced();
+  command.option("--prefill-ring", ring_slots, "Slots that a pass borrows (two tiles); 0 chooses")
+      .at_least(0)
+      .advanced();
+}
+
+ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
+  const ExpertShape shape = expert_shape(info);
+  ExpertSettings s;
+  s.slots = parse_slots(slots, shape);
+  s.ring_slots = ring_slots;
+  s.prefill = prefill == "stream"        ? PrefillMode::kStream
+              : prefill == "touched"     ? PrefillMode::kTouched
+              : prefill == "layer-major" ? PrefillMode::kLayerMajor
+                                         : PrefillMode::kAuto;
+  s.lookahead = lookahead == "off"  ? LookaheadMode::kOff
+                : lookahead == "on" ? LookaheadMode::kOn
+                                    : LookaheadMode::kMeasure;
+  if (budget != "auto") {
+    const auto [end, error] =
+        std::from_chars(budget.data(), budget.data() + budget.size(), s.lookahead_budget);
+    if (error != std::errc() || end != budget.data() + budget.size() || s.lookahead_budget < 1) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "--lookahead-budget " + budget + ": expected a number from 1 up, or auto");
+    }
+  }
+  s.policy = policy == "scored" ? SlotPolicy::kScored : SlotPolicy::kLru;
+  s.audit_every = audit_every;
+  s.compare.overlap = overlap == "on";
+  s.compare.high_copy_priority = copy_priority == "high";
+  s.compare.epoch_invalidation = invalidate == "epoch";
+  s.compare.hits = hits == "in-place" ? HitMode::kInPlace
+                   : hits == "d2d"    ? HitMode::kDeviceToDevice
+                                      : HitMode::kOff;
+  if (s.slots > 0)
+    sluice::ring_slots(shape, s.slots, s.ring_slots);  // throws before anything is loaded into slots
+  return s;
+}
+
+std::string describe_report(const ExpertReport& report, const Device& device) {
+  const ExpertLayerReport total = sum(report);
+  std::string text = "experts: " + std::to_string(report.slots) + " slots (" +
+                     std::to_string(report.ring_slots) +
+                     " lent to a streaming prompt); decode: " + std::to_string(total.routed) + " routed, " +
+                     std::to_string(total.hits) + " hits (" + percent(total.hits, total.routed) + "), " +
+                     std::to_string(total.misses) + " misses; predicted " + std::to_string(total.predicted) +
+                     ", used " + std::to_string(total.predicted_used) + "\n";
+  text += "bytes moved: demand " + format_bytes(report.demand_bytes) + ", streamed " +
+          format_bytes(report.streamed_bytes) + ", touched " + format_bytes(report.touched_bytes) +
+          ", predicted and used " + format_bytes(report.predicted_used_bytes) + ", predicted in vain " +
+          format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "\n";
+  for (const PassRecord& pass : report.passes) {
+    char line[160];
+    std::snprintf(line, sizeof line, "prompt pass: %lld tokens, %s, predicted %.1f ms, took %.1f ms\n",
+                  static_cast<long long>(pass.rows), std::string(name_of(pass.way)).c_str(),
+                  pass.predicted_ms, pass.actual_ms);
+    text += line;
+  }
+  text += "host waits:";
+  for (const auto& [why, count] : device.host_waits()) text += " " + why + " " + std::to_string(count) + ";";
+  text.back() = '\n';
+  return text;
+}
+
+std::string report_json(const ExpertReport& report, const Device& device) {
+  nlohmann::ordered_json total = layer_json(sum(report));
+  total.erase("row_bytes");
+  total["bytes"] = {{"demand", report.demand_bytes},
+                    {"streamed", report.streamed_bytes},
+                    {"touched", report.touched_bytes},
+                    {"predicted_used", report.predicted_used_bytes},
+                    {"predicted_wasted", report.predicted_bytes - report.predicted_used_bytes}};
+  total["slots"] = report.slots;
+  total["ring_slots"] = report.ring_slots;
+  total["decode_steps"] = report.decode_steps;
+  auto& waits = total["host_waits"] = nlohmann::ordered_json::object();
+  for (const auto& [why, count] : device.host_waits()) waits[why] = count;
+  auto& passes = total["passes"] = nlohmann::ordered_json::array();
+  for (const PassRecord& pass : report.passes) {
+    passes.push_back({{"way", name_of(pass.way)},
+                      {"tokens", pass.rows},
+                      {"resident_rows", pass.resident_rows},
+                      {"streamed_bytes", pass.streamed_bytes},
+                      {"predicted_ms", pass.predicted_ms},
+                      {"actual_ms", pass.actual_ms}});
+  }
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const ExpertLayerReport& layer : report.layers) layers.push_back(layer_json(layer));
+  return nlohmann::ordered_json{{"total", total}, {"layers", layers}}.dump(2) + "\n";
+}
+
+}  // namespace sluice::apps
