@@ -1,0 +1,131 @@
+// One launch for each function on a slot map.
+#include "experts/slot_ops.h"
+
+#include <algorithm>
+
+#include "experts/slot_functions.h"
+
+namespace sluice::slot_ops {
+namespace {
+
+void keep_first(const SlotMapView& map, const SlotStatus& status) {
+  if (!status.ok() && map.header->status.ok()) map.header->status = status;
+}
+
+ByteRange slots_of(const CopyPlan& plan) { return range_of(plan.dst_slot, plan.capacity); }
+ByteRange rows_of(const CopyPlan& plan) { return range_of(plan.src_row, plan.capacity); }
+ByteRange count_of(const CopyPlan& plan) { return range_of(plan.count, 1); }
+
+// An operation on the map alone.
+template <class Body>
+void launch(Stream& stream, const char* name, const SlotMapView& map, Body&& body) {
+  stream.launch({.name = name, .reads = {map.range()}, .writes = {map.range()}},
+                [map, body](const HostContext&) { keep_first(map, body()); });
+}
+
+// An operation that also reads `input` and `more`, and writes the plan.
+template <class Body>
+void launch_planned(Stream& stream, const char* name, const SlotMapView& map, ByteRange input, ByteRange more,
+                    const CopyPlan& plan, Body&& body) {
+  stream.launch({.name = name,
+                 .reads = {map.range(), input, more},
+                 .writes = {map.range(), slots_of(plan), rows_of(plan), count_of(plan)}},
+                [map, body](const HostContext&) { keep_first(map, body()); });
+}
+
+}  // namespace
+
+void reset(Stream& stream, const SlotMapView& map, int32_t slots) {
+  stream.launch({.name = "slot reset", .reads = {}, .writes = {map.range()}},
+                [=](const HostContext&) { keep_first(map, slot_map::reset(map, slots)); });
+}
+
+void ensure(Stream& stream, const SlotMapView& map, int32_t layer, int32_t* ids, int64_t n,
+            const CopyPlan& plan) {
+  stream.launch({.name = "ensure",
+                 .reads = {map.range(), range_of(ids, n)},
+                 .writes = {map.range(), range_of(ids, n), slots_of(plan), rows_of(plan), count_of(plan)}},
+                [=](const HostContext&) {
+                  const SlotStatus status = slot_map::ensure(map, layer, ids, n, plan);
+                  keep_first(map, status);
+                  if (!status.ok()) std::fill_n(ids, n, -1);
+                });
+}
+
+void ensure_capped(Stream& stream, const SlotMapView& map, int32_t layer, int32_t* ids, int64_t n,
+                   const FetchRule& rule, int32_t* cpu_ids, const CopyPlan& plan) {
+  stream.launch({.name = "ensure capped",
+                 .reads = {map.range(), range_of(ids, n)},
+                 .writes = {map.range(), range_of(ids, n), range_of(cpu_ids, n), slots_of(plan),
+                            rows_of(plan), count_of(plan)}},
+                [=](const HostContext&) {
+                  const SlotStatus status = slot_map::ensure_capped(map, layer, ids, n, rule, cpu_ids, plan);
+                  keep_first(map, status);
+                  if (status.ok()) return;
+                  std::fill_n(ids, n, -1);
+                  std::fill_n(cpu_ids, n, -1);
+                });
+}
+
+void install_predictions(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
+                         const int32_t* most, const CopyPlan& plan) {
+  launch_planned(stream, "install predictions", map, range_of(ids, n), range_of(most, 1), plan,
+                 [=] { return slot_map::install_predictions(map, layer, ids, n, *most, plan); });
+}
+
+void invalidate(Stream& stream, const SlotMapView& map, int32_t first_slot, int32_t count) {
+  launch(stream, "invalidate", map, [=] { return slot_map::invalidate(map, first_slot, count); });
+}
+
+void begin_region(Stream& stream, const SlotMapView& map, int32_t region_slots, const int32_t* layers,
+                  int64_t n) {
+  stream.launch(
+      {.name = "begin region",
+       .reads = {map.range(), range_of(layers, layers == nullptr ? 0 : n)},
+       .writes = {map.range()}},
+      [=](const HostContext&) { keep_first(map, slot_map::begin_region(map, region_slots, layers, n)); });
+}
+
+void release_layer(Stream& stream, const SlotMapView& map, int32_t layer) {
+  launch(stream, "release layer", map, [=] { return slot_map::release_layer(map, layer); });
+}
+
+void end_region(Stream& stream, const SlotMapView& map) {
+  launch(stream, "end region", map, [=] { return slot_map::end_region(map); });
+}
+
+void adopt(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
+           const int32_t* region_slot_of, const CopyPlan& plan) {
+  const ByteRange sources = range_of(region_slot_of, region_slot_of == nullptr ? 0 : map.shape.experts);
+  launch_planned(stream, "adopt", map, range_of(ids, n), sources, plan,
+                 [=] { return slot_map::adopt(map, layer, ids, n, region_slot_of, plan); });
+}
+
+void materialise(Stream& stream, const SlotMapView& map, int32_t layer, int32_t first_slot,
+                 const CopyPlan& plan) {
+  launch_planned(stream, "materialise", map, {}, {}, plan,
+                 [=] { return slot_map::materialise(map, layer, first_slot, plan); });
+}
+
+void resize(Stream& stream, const SlotMapView& map, int32_t slots, int32_t min_slots) {
+  launch(stream, "resize slots", map, [=] { return slot_map::resize(map, slots, min_slots); });
+}
+
+void fill(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
+          const CopyPlan& plan) {
+  launch_planned(stream, "fill slots", map, range_of(ids, n), {}, plan,
+                 [=] { return slot_map::fill(map, layer, ids, n, plan); });
+}
+
+void read_status(Stream& stream, const SlotMapView& map, SlotStatus* status) {
+  stream.copy("slot status", status, &map.header->status, sizeof(SlotStatus));
+}
+
+void clear_status(Stream& stream, const SlotMapView& map) {
+  launch(stream, "clear slot status", map, [=] {
+    map.header->status = {};
+    return SlotStatus{};
+  });
+}
+
+}  // namespace sluice::slot_ops
