@@ -12,16 +12,17 @@ esac
 
 build_program release
 
-ask() {
-  local prompt=$1
-  shift
+# show ARGUMENT...: the command as one could type it, then what it prints.
+show() {
   say
-  say "\$ sluice run --model models/demo --chat --prompt '$prompt' $*"
-  build/release/bin/sluice run --model models/demo --chat --prompt "$prompt" "$@" </dev/null
+  say "\$ sluice run --model models/demo ${*@Q}"
+  build/release/bin/sluice run --model models/demo "$@" </dev/null
 }
 
 start=$(now_us)
-ask 'What does it mean to evaporate?' --temperature 0
-ask 'What is a violin?' --temperature 0
+show --chat --prompt 'What does it mean to evaporate?' --temperature 0 --experts
+show --chat --prompt 'What is a lawyer?' --temperature 0
+show --chat --prompt 'What does it mean to teach?' --temperature 0
+show --prompt 'And the king said' --temperature 0 --max-tokens 40
 say
-say "Three answers in $(since "$start"). More: build/release/bin/sluice chat --model models/demo"
+say "Four answers in $(since "$start"). Go on with: build/release/bin/sluice chat --model models/demo"

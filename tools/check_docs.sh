@@ -16,9 +16,10 @@ while IFS= read -r -d '' document; do
   while IFS= read -r path; do
     check "$document" "$path"
   done < <(
-    # [text](path) without a scheme; `src/a.h`, `tools/x.sh`: a known folder first, and no placeholder or pattern in it.
-    grep -oE '\]\([^)#:]+' "$document" | sed 's/^](//' || true
-    grep -oE '`(\./)?(apps|cmake|docs|models|src|tests|tools)/[A-Za-z0-9_./-]*`' "$document" | tr -d '`' || true
+    # [text](path) without a scheme; `src/a.h`, `tools/x.sh`: a known folder first, NAME and FOLDER are placeholders.
+    grep -oE '\]\([^)#]+' "$document" | sed 's/^](//' | grep -v '://' || true
+    grep -oE '`(\./)?(apps|cmake|docs|models|src|tests|tools)/[A-Za-z0-9_./-]*`' "$document" | tr -d '`' |
+      grep -vE 'NAME|FOLDER' || true
     grep -oE '`\./[a-z_]+\.sh' "$document" | tr -d '`' || true
   )
 done < <(find README.md CHANGELOG.md docs models -name '*.md' -print0)

@@ -125,7 +125,7 @@ struct SlotMapView {
 
 /// Bytes of a map; throws Error kInvalidArgument where `shape` is outside its limits.
 size_t slot_map_bytes(const SlotMapShape& shape);
-/// The map that lies at `data` (64-byte aligned, slot_map_bytes(shape) long): the state itself or a copy of
+/// The map that lies at `data` (8-byte aligned, slot_map_bytes(shape) long): the state itself or a copy of
 /// it.
 SlotMapView view_of(void* data, const SlotMapShape& shape);
 
