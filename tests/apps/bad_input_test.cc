@@ -1,0 +1,216 @@
+// Broken files and impossible requests: one line that says what is wrong and where, and exit code 1.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "apps/program.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "checkpoint/safetensors.h"
+
+namespace sluice::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A copy of a tiny checkpoint, to be broken, and ids to run through it.
+class BadInput : public ::testing::Test {
+ protected:
+  void copy(const std::string& name) {
+    fs::create_directory(model_);
+    for (const auto& entry : fs::directory_iterator(golden_folder(name))) {
+      fs::copy_file(entry.path(), model_ / entry.path().filename());
+    }
+    write_ids("[1, 2, 3]");
+  }
+  void write_ids(const std::string& json) { write_file_atomically(ids_, json); }
+
+  void edit_config(const std::function<void(nlohmann::json&)>& edit) {
+    auto config = nlohmann::json::parse(read_text_file(model_ / "config.json"));
+    edit(config);
+    write_file_atomically(model_ / "config.json", config.dump());
+  }
+  void edit_tensors(const std::function<void(std::vector<TensorToWrite>&)>& edit) {
+    const fs::path path = model_ / "model.safetensors", edited = model_ / "edited";
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    std::vector<TensorToWrite> tensors;
+    for (const Tensor& tensor : file.tensors()) {
+      tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
+    }
+    edit(tensors);
+    write_safetensors(edited, tensors);
+    fs::rename(edited, path);
+  }
+
+  Arguments eval() const { return {"eval", "--model", model_, "--ids", ids_}; }
+
+  TemporaryFolder folder_;
+  const fs::path model_ = folder_ / "model";
+  const fs::path ids_ = folder_ / "ids.json";
+};
+
+TEST_F(BadInput, TheUnbrokenCopyRuns) {
+  copy("qwen3_moe");
+  const Outcome outcome = run_program(eval());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  edit_tensors([](auto&) {});
+  EXPECT_EQ(run_program(eval()).out, outcome.out);
+}
+
+TEST_F(BadInput, TruncatedShardIsNamed) {
+  copy("qwen3_moe_v4config_sharded");
+  const fs::path shard = model_ / "model-00002-of-00003.safetensors";
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  expect_refusal(eval(), {"model-00002-of-00003.safetensors"});
+  expect_refusal({"inspect", "--model", model_}, {"model-00002-of-00003.safetensors"});
+}
+
+TEST_F(BadInput, EmptyShardIsNamed) {
+  copy("qwen3_moe_v4config_sharded");
+  fs::resize_file(model_ / "model-00003-of-00003.safetensors", 0);
+  expect_refusal(eval(), {"model-00003-of-00003.safetensors"});
+}
+
+TEST_F(BadInput, MissingShardIsNamed) {
+  copy("qwen3_moe_v4config_sharded");
+  fs::remove(model_ / "model-00001-of-00003.safetensors");
+  expect_refusal(eval(), {"model-00001-of-00003.safetensors"});
+}
+
+TEST_F(BadInput, MissingTensorIsNamed) {
+  copy("qwen3_moe");
+  const std::string name = "model.layers.1.mlp.experts.5.up_proj.weight";
+  edit_tensors([&](auto& tensors) { std::erase_if(tensors, [&](const auto& t) { return t.name == name; }); });
+  expect_refusal(eval(), {name});
+}
+
+TEST_F(BadInput, WrongShapeIsNamedWithBothShapes) {
+  copy("qwen3_moe");
+  edit_tensors([](auto& tensors) {
+    for (auto& tensor : tensors) {
+      if (tensor.name == "model.layers.0.self_attn.q_proj.weight") tensor.shape = {64, 128};
+    }
+  });
+  expect_refusal(eval(), {"model.layers.0.self_attn.q_proj.weight", "[64, 128]", "[128, 64]"});
+}
+
+TEST_F(BadInput, HeaderThatIsNoJsonIsRefused) {
+  copy("qwen3_moe");
+  std::string bytes = read_text_file(model_ / "model.safetensors");
+  bytes[8] = '!';  // the header's opening brace
+  write_file_atomically(model_ / "model.safetensors", bytes);
+  expect_refusal(eval(), {"model.safetensors"});
+}
+
+TEST_F(BadInput, HeaderLongerThanTheFileIsRefused) {
+  copy("qwen3_moe");
+  std::string bytes = read_text_file(model_ / "model.safetensors");
+  bytes[7] = '\x7f';  // the highest byte of the header's length
+  write_file_atomically(model_ / "model.safetensors", bytes);
+  expect_refusal(eval(), {"model.safetensors"});
+}
+
+TEST_F(BadInput, UnknownArchitectureListsTheKnownOnes) {
+  copy("qwen3_moe");
+  edit_config([](auto& config) {
+    config["model_type"] = "perceptron";
+    config["architectures"] = {"PerceptronForCausalLM"};
+  });
+  expect_refusal(eval(), {"config.json", "\"perceptron\"", "qwen3_moe (Qwen3MoeForCausalLM)"});
+}
+
+TEST_F(BadInput, ConfigWithoutANeededFieldNamesIt) {
+  for (const char* field : {"hidden_size", "num_experts_per_tok", "vocab_size"}) {
+    SCOPED_TRACE(field);
+    fs::remove_all(model_);
+    copy("qwen3_moe");
+    edit_config([&](auto& config) { config.erase(field); });
+    expect_refusal(eval(), {"config.json", field});
+  }
+}
+
+TEST_F(BadInput, ConfigThatIsNoJsonIsRefused) {
+  copy("qwen3_moe");
+  write_file_atomically(model_ / "config.json", "{\"model_type\": ");
+  expect_refusal(eval(), {"config.json"});
+}
+
+TEST_F(BadInput, PromptLongerThanThePositionsIsRefused) {
+  copy("qwen3_moe");
+  write_ids(nlohmann::json(std::vector<int>(513, 1)).dump());
+  expect_refusal(eval(), {"prompt is too long: 513 tokens > 512 maximum"});
+}
+
+TEST_F(BadInput, IdsOutsideTheVocabularyAreNamed) {
+  copy("qwen3_moe");
+  for (const auto& [ids, part] :
+       {std::pair{"[1, 2, 320]", "token 320 at position 2"}, {"[1, -1]", "token -1 at position 1"}}) {
+    write_ids(ids);
+    expect_refusal(eval(), {part, "vocabulary of 320"});
+  }
+  write_ids("[1, 4294967297]");  // must not wrap around to 1
+  expect_refusal(eval(), {"4294967297"});
+}
+
+TEST_F(BadInput, IdsFileThatIsNoListOfIdsIsRefused) {
+  copy("qwen3_moe");
+  for (const char* text : {"", "[1, 2", "{\"ids\": [1]}", "[1, \"two\"]", "[[1], 2]", "[1.5]", "\xff\xfe"}) {
+    SCOPED_TRACE(text);
+    write_ids(text);
+    expect_refusal(eval(), {"ids.json"});
+  }
+  fs::remove(ids_);
+  expect_refusal(eval(), {"ids.json", "No such file"});
+}
+
+TEST_F(BadInput, NoIdsAtAllAreRefused) {
+  copy("qwen3_moe");
+  for (const char* ids : {"[]", "[[]]"}) {
+    write_ids(ids);
+    expect_refusal(eval(), {"empty"});
+  }
+}
+
+TEST_F(BadInput, ModelFolderThatDoesNotExistIsNamed) {
+  const std::string absent = folder_ / "absent";
+  write_ids("[1]");
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"eval", "--model", absent, "--ids", ids_},
+           {"run", "--model", absent, "--prompt", "a"},
+           {"chat", "--model", absent},
+           {"inspect", "--model", absent},
+           {"render", "--model", absent, "--messages", "-"},
+           {"tokenize", "--tokenizer", absent},
+           {"convert", "--model", absent, "--format", "nvfp4", "--out", folder_ / "out"}}) {
+    SCOPED_TRACE(arguments[0]);
+    expect_refusal(arguments, {absent});
+  }
+}
+
+TEST_F(BadInput, ConversationThatIsNoneNamesWhatIsWrong) {
+  copy("qwen3_moe");
+  const std::string file = folder_ / "conversation.json";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\"messages\": [", "no JSON"},
+      {"[]", "\"messages\""},
+      {"{\"messages\": {}}", "\"messages\""},
+      {R"({"messages": ["hello"]})", "messages[0]: expected an object, found string"},
+      {R"({"messages": [{"role": "user"}]})", "messages[0]: \"content\" is missing"},
+      {R"({"messages": [{"role": "user", "content": 7}]})",
+       "messages[0].content: expected a string, found number"},
+      {R"({"messages": [{"role": "robot", "content": "a"}]})", "messages[0].role"},
+      {R"({"messages": [{"role": "user", "content": "a", "mood": 1}]})", "unknown field \"mood\""},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]})",
+       "messages[1]"},
+  };
+  for (const auto& [content, part] : cases) {
+    SCOPED_TRACE(content);
+    write_file_atomically(file, content);
+    expect_refusal({"chat", "--model", model_, "--load", file}, {file, part});
+  }
+}
+
+}  // namespace
+}  // namespace sluice::testing
