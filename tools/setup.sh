@@ -239,6 +239,7 @@ build_targets() {
   shift
   start=$(now_us)
   jobs=$(jobs_at_once)
+  ninja -C "build/$preset" build.ninja >/dev/null 2>&1 || true  # changed CMakeLists.txt files first, or nothing is counted
   files=$(ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -c '^\[.*Building ' || true)
   say "Building $* in build/$preset: $files files to compile, $jobs at once"
   if [[ -t 1 ]]; then
