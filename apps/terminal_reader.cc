@@ -42,6 +42,9 @@ class TerminalReader final : public LineReader {
   Line read(const std::string& prompt) override {
     prompt_ = prompt;
     cancelled_ = false;
+    // Before the prompt shows: libedit shows it first and takes the terminal over afterwards, and a Ctrl-D or
+    // Ctrl-C between the two would be the terminal's own end of file or signal.
+    ::el_set(edit_.get(), EL_PREP_TERM, 1);
     int count = 0;
     const char* typed = ::el_gets(edit_.get(), &count);
     if (cancelled_) return {Line::kCancelled, ""};
