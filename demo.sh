@@ -14,8 +14,13 @@ build_program release
 
 # show ARGUMENT...: the command as one could type it, then what it prints.
 show() {
+  local shown='sluice run --model models/demo' word
+  for word in "$@"; do
+    [[ $word =~ ^[A-Za-z0-9.-]+$ ]] || word=${word@Q}
+    shown+=" $word"
+  done
   say
-  say "\$ sluice run --model models/demo ${*@Q}"
+  say "\$ $shown"
   build/release/bin/sluice run --model models/demo "$@" </dev/null
 }
 
