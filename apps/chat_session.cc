@@ -48,6 +48,7 @@ ChatSession::ChatSession(const ModelOptions& model, const SamplingOptions& sampl
 GenerateOptions ChatSession::generate_options() const {
   GenerateOptions options;
   options.sampling = sampling_.resolve(loaded_.checkpoint.generation_config());
+  options.sampling.vocab_limit = tokenizer_.vocab_size();
   options.max_tokens = sampling_.max_tokens;
   options.end_ids = loaded_.end_ids();
   return options;

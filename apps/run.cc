@@ -87,6 +87,7 @@ void run(const RunOptions& options) {
   GenerateOptions generation;
   generation.sampling = options.sampling.resolve(loaded.checkpoint.generation_config());
   generation.sampling.logprobs = options.logprobs;
+  generation.sampling.vocab_limit = tokenizer.vocab_size();
   generation.max_tokens = options.sampling.max_tokens;
   if (!options.ignore_end) generation.end_ids = loaded.end_ids();
 

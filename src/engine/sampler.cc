@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -49,6 +50,7 @@ void check(const SamplingParams& p, int64_t vocab_size) {
           p.repetition_penalty, "above 0 ... 1e6 (1 is off)");
   require(std::abs(p.presence_penalty) <= kHuge, "presence_penalty", p.presence_penalty, "-1e6 ... 1e6");
   require(std::abs(p.frequency_penalty) <= kHuge, "frequency_penalty", p.frequency_penalty, "-1e6 ... 1e6");
+  require(p.vocab_limit >= 0, "vocab_limit", static_cast<double>(p.vocab_limit), "0 (off) and up");
   require(p.logprobs >= -1 && p.logprobs <= vocab_size, "logprobs", static_cast<double>(p.logprobs),
           "0 ... " + std::to_string(vocab_size));
   for (const auto& [id, bias] : p.logit_bias) {
@@ -85,6 +87,9 @@ SampledToken Sampler::sample(std::span<const float> logits) {
   for (const auto& [id, bias] : params_.logit_bias)
     scores_[static_cast<size_t>(id)] += static_cast<float>(bias);
   apply_penalties();
+  if (params_.vocab_limit > 0 && params_.vocab_limit < static_cast<int64_t>(scores_.size())) {
+    std::fill(scores_.begin() + params_.vocab_limit, scores_.end(), -std::numeric_limits<float>::infinity());
+  }
 
   SampledToken token;
   token.id = params_.greedy()

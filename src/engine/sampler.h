@@ -23,7 +23,8 @@ struct SamplingParams {
   double frequency_penalty = 0;   // 0: off; counts the answer alone, each occurrence
   uint64_t seed = 0;
   std::map<int32_t, double> logit_bias;
-  int64_t logprobs = -1;  // -1: none, n: the chosen token's and the n highest
+  int64_t vocab_limit = 0;  // ids from here on are never chosen (rows that only pad a vocabulary); 0: none
+  int64_t logprobs = -1;    // -1: none, n: the chosen token's and the n highest
 
   bool greedy() const { return temperature == 0 || top_p == 0 || top_k == 1; }
 };

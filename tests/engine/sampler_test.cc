@@ -127,6 +127,14 @@ TEST(Sampler, LogitBiasForbidsAndForces) {
   EXPECT_EQ(counts(params, {1, 3, 2})[1], 0);
 }
 
+TEST(Sampler, RowsThatOnlyPadTheVocabularyAreNeverChosen) {
+  SamplingParams params;
+  params.vocab_limit = 2;
+  EXPECT_EQ(once(params, {1, 2, 9}), 1);
+  params.temperature = 100;
+  EXPECT_EQ(counts(params, {1, 2, 9})[2], 0);
+}
+
 TEST(Sampler, LogprobsAreThoseOfTheModelHighestFirst) {
   SamplingParams params;
   params.logprobs = 2;
