@@ -29,23 +29,23 @@ Terminal::~Terminal() {
   ::close(master_);
 }
 
-bool Terminal::read_more() {
+Terminal::Reading Terminal::read_more() {
   struct pollfd ready {
     master_, POLLIN, 0
   };
   constexpr int kGuardMs = 60'000;  // against a program that hangs; nothing waits for it otherwise
-  if (::poll(&ready, 1, kGuardMs) != 1) return false;
+  if (::poll(&ready, 1, kGuardMs) != 1) return kSilence;
   char buffer[1 << 12];
   const ssize_t n = ::read(master_, buffer, sizeof buffer);  // fails once the program has ended
-  if (n <= 0) return false;
+  if (n <= 0) return kEnd;
   screen_.append(buffer, static_cast<size_t>(n));
-  return true;
+  return kMore;
 }
 
 bool Terminal::wait_for(const std::string& text) {
   size_t found;
   while ((found = screen_.find(text, seen_)) == std::string::npos) {
-    if (read_more()) continue;
+    if (read_more() == kMore) continue;
     ADD_FAILURE() << "waited for \"" << text << "\", and the screen shows:\n" << screen_;
     return false;
   }
@@ -58,7 +58,12 @@ void Terminal::type(const std::string& keys) {
 }
 
 int Terminal::wait_for_end() {
-  while (read_more()) {
+  Reading reading;
+  while ((reading = read_more()) == kMore) {
+  }
+  if (reading == kSilence) {
+    ADD_FAILURE() << "the program did not end, and the screen shows:\n" << screen_;
+    ::kill(child_, SIGKILL);
   }
   int status = 0;
   ::waitpid(child_, &status, 0);

@@ -21,13 +21,15 @@ class Terminal {
   /// program ends without it or shows nothing for a minute.
   bool wait_for(const std::string& text);
   void type(const std::string& keys);
-  /// Reads to the end of the program; its exit code, or -1 if a signal ended it.
+  /// Reads to the end of the program; its exit code, or -1 if a signal ended it. Fails the test if it goes on
+  /// silently for a minute.
   int wait_for_end();
   /// Everything shown so far.
   const std::string& screen() const { return screen_; }
 
  private:
-  bool read_more();
+  enum Reading { kMore, kSilence, kEnd };
+  Reading read_more();
 
   pid_t child_ = -1;
   int master_ = -1;
