@@ -41,6 +41,8 @@ function(sluice_test)
     SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" SLUICE_SHARED_DIR="${SLUICE_SHARED_DIR}"
     SLUICE_PROGRAM="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/sluice")
   target_include_directories(${ARG_NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  # Test code is compiled once and runs for milliseconds; what it tests is optimised.
+  target_compile_options(${ARG_NAME}_tests PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${ARG_NAME}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${ARG_NAME}_tests DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
