@@ -14,5 +14,7 @@ void add_render(Command& program);
 void add_inspect(Command& program);
 void add_convert(Command& program);
 void add_trace(Command& program);
+void add_bench(Command& program);
+void add_plan(Command& program);
 
 }  // namespace sluice::apps

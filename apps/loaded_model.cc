@@ -33,11 +33,11 @@ void ModelOptions::add_to(Command& command, bool with_context) {
   experts.add_to(command);
 }
 
-LoadedModel LoadedModel::load(const ModelOptions& options) {
+LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Device> device) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded;
   loaded.checkpoint = Checkpoint::open(options.folder);
-  loaded.device = make_host_device(options.threads);
+  loaded.device = device ? std::move(device) : make_host_device(options.threads);
   LoadOptions load;
   load.max_rows = options.chunk_tokens;
   load.threads = options.threads;

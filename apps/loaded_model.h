@@ -36,7 +36,8 @@ struct LoadedModel {
 
   /// Loads with a progress bar on standard error, which is erased at the end and absent where that is no
   /// terminal.
-  static LoadedModel load(const ModelOptions& options);
+  /// `device` null: the host backend with options.threads.
+  static LoadedModel load(const ModelOptions& options, std::unique_ptr<Device> device = nullptr);
   /// Writes the report of the experts where --report asks for it, and returns it for people: empty without
   /// slots.
   std::string report(const ModelOptions& options);

@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
           sluice::apps::add_inspect(program);
           sluice::apps::add_convert(program);
           sluice::apps::add_trace(program);
+          sluice::apps::add_bench(program);
+          sluice::apps::add_plan(program);
         });
     if (code != 0) return code;
   } catch (const sluice::Error& error) {

@@ -1,6 +1,8 @@
 // The operations of a decode step's MoE layers.
 #include "experts/decode_path.h"
 
+#include <algorithm>
+
 #include "experts/forecast.h"
 #include "experts/gather.h"
 #include "experts/slot_ops.h"
@@ -14,7 +16,10 @@ constexpr int32_t kDefaultBudget = 4;  // predictions a layer and step (publishe
 
 DecodePath::DecodePath(ExpertState& state)
     : state_(state),
-      predicted_ids_(state.device.allocate_array<int32_t>(state.shape.experts, "predicted experts")),
+      predicted_ids_(state.device.allocate_array<int32_t>(
+          static_cast<int64_t>(state.layers.size()) * state.shape.experts, "forecasts")),
+      counters_(state.device.allocate_array<ForecastCounters>(static_cast<int64_t>(state.layers.size()),
+                                                              "forecasts")),
       budget_(state.device.allocate_array<int32_t>(1, "prediction budget")) {
   const auto wish = static_cast<int32_t>(state.settings.lookahead_budget);
   const int32_t budget =
@@ -22,16 +27,20 @@ DecodePath::DecodePath(ExpertState& state)
   int32_t* target = budget_.as<int32_t>();
   state.compute.launch({.name = "set budget", .writes = {range_of(target, 1)}},
                        [=](const HostContext&) { *target = budget; });
+  auto* counters = counters_.as<ForecastCounters>();
+  const auto n = static_cast<int64_t>(state.layers.size());
+  state.compute.launch({.name = "reset forecasts", .writes = {range_of(counters, n)}},
+                       [=](const HostContext&) { std::fill(counters, counters + n, ForecastCounters()); });
 }
 
 void DecodePath::predict(const MoeInput& input) {
   const auto next = static_cast<size_t>(input.layer) + 1;
   LayerState& layer = state_.layers[next];
   rank_forecast(state_.compute, input.next_logits, input.routes.rows, state_.shape.experts,
-                state_.shape.top_k, predicted_ids_.as<int32_t>());
-  slot_ops::install_predictions(state_.compute, layer.pool->map.view(), layer.local,
-                                predicted_ids_.as<int32_t>(), state_.shape.experts, budget_.as<int32_t>(),
-                                layer.predicted->plan);
+                state_.shape.top_k, forecast_of(next));
+  forecast_layer_ = next;
+  slot_ops::install_predictions(state_.compute, layer.pool->map.view(), layer.local, forecast_of(next),
+                                state_.shape.experts, budget_.as<int32_t>(), layer.predicted->plan);
 }
 
 void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
@@ -41,6 +50,10 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids,
                static_cast<size_t>(n) * sizeof(int32_t));
   slot_ops::ensure(compute, map, layer.local, state_.ids_scratch(), n, layer.demand->plan);
+  if (forecast_layer_ != 0 && forecast_layer_ == static_cast<size_t>(input.layer)) {
+    count_forecast(compute, input.routes.ids, n, state_.shape.experts, forecast_of(forecast_layer_),
+                   counters_.as<ForecastCounters>() + input.layer);
+  }
   const bool ahead = wants_lookahead() && input.next_logits != nullptr;
   if (ahead) predict(input);
   compute.record(*layer.planned);
@@ -74,6 +87,7 @@ void DecodePath::end_step() {
     for (LayerState& layer : state_.layers) state_.compute.wait(*layer.forecast);
   }
   predicted_any_ = false;
+  forecast_layer_ = 0;
 }
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "experts/expert_state.h"
+#include "experts/forecast.h"
 
 namespace sluice {
 
@@ -25,14 +26,22 @@ class DecodePath final : public MoeExecutor {
   /// Joins every stream that writes slots into the compute stream.
   void end_step();
 
+  /// How good the forecasts were, of every layer, in device memory. Layer 0 has none.
+  const ForecastCounters* forecast_counters() const { return counters_.as<ForecastCounters>(); }
+
  private:
   void predict(const MoeInput& input);
+  int32_t* forecast_of(size_t layer) const {
+    return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
+  }
 
   ExpertState& state_;
-  Buffer predicted_ids_;  // [experts]
+  Buffer predicted_ids_;  // [L, experts]: the forecast of each layer
+  Buffer counters_;       // [L]
   Buffer budget_;         // [1]: most predictions a layer and step
   bool ahead_ = true;
   bool predicted_any_ = false;
+  size_t forecast_layer_ = 0;  // the layer that this step has a forecast for; 0: none
 };
 
 }  // namespace sluice

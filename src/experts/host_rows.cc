@@ -9,7 +9,8 @@ LayerRows read_layer_rows(const StoredExperts& stored, Device& device, ThreadPoo
   layer.layout = stored.layout();
   layer.experts = stored.experts();
   const size_t row_bytes = layer.layout.row_bytes;
-  layer.rows = device.allocate(static_cast<size_t>(layer.experts) * row_bytes, "expert rows");
+  layer.rows =
+      device.allocate(static_cast<size_t>(layer.experts) * row_bytes, "expert rows", MemoryKind::kPinned);
   layer.scalars.resize(static_cast<size_t>(layer.experts) * kScalarsPerExpert);
   pool.parallel_for(layer.experts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e) {

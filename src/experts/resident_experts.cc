@@ -147,6 +147,9 @@ ExpertReport ResidentExperts::report() {
   std::vector<TransientCounters> touched(state_.layers.size());
   state_.compute.copy("counters", touched.data(), touched_.counters(),
                       touched.size() * sizeof(TransientCounters));
+  std::vector<ForecastCounters> forecasts(state_.layers.size());
+  state_.compute.copy("counters", forecasts.data(), decode_.forecast_counters(),
+                      forecasts.size() * sizeof(ForecastCounters));
   state_.device.wait(state_.compute, "report");
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     const LayerState& layer = state_.layers[l];
@@ -155,7 +158,7 @@ ExpertReport ResidentExperts::report() {
     const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
     const uint64_t row = layer.pool->layout.row_bytes;
     report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, touched[l].distinct,
-                             touched[l].misses, row});
+                             touched[l].misses, forecasts[l], row});
     report.demand_bytes += c.fetched * row;
     report.predicted_bytes += c.predicted * row;
     report.predicted_used_bytes += c.predicted_used * row;

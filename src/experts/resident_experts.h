@@ -28,6 +28,7 @@ struct PassRecord {
 struct ExpertLayerReport {
   uint64_t routed = 0, hits = 0, misses = 0, predicted = 0, predicted_used = 0;  // decode and short prompts
   uint64_t touched_distinct = 0, touched_misses = 0;
+  ForecastCounters forecast;
   uint64_t row_bytes = 0;
 };
 

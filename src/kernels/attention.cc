@@ -40,9 +40,13 @@ void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int6
   SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
   const int64_t width = cache.kv_heads * cache.head_dim;
   stream.launch(
-      {.name = "kv_store",
-       .reads = {range_of(k, rows * width), range_of(v, rows * width)},
-       .writes = {range_of(cache.keys, cache.elements()), range_of(cache.values, cache.elements())}},
+      {.name = "kv_store", .reads = {range_of(k, rows * width), range_of(v, rows * width)}},
+      [=](RangeSink& sink) {
+        for (int64_t h = 0; h < cache.kv_heads; ++h) {
+          sink.writes(range_of(cache.keys + cache.offset(h, first_position), rows * cache.head_dim));
+          sink.writes(range_of(cache.values + cache.offset(h, first_position), rows * cache.head_dim));
+        }
+      },
       [=](const HostContext&) {
         for (int64_t r = 0; r < rows; ++r) {
           for (int64_t h = 0; h < cache.kv_heads; ++h) {
@@ -62,26 +66,32 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
   const int64_t group = heads / cache.kv_heads;
   const int64_t dim = cache.head_dim;
   const int64_t pairs = rows * first_position + rows * (rows + 1) / 2;
-  stream.launch({.name = "attention",
-                 .reads = {range_of(q, rows * heads * dim), range_of(cache.keys, cache.elements()),
-                           range_of(cache.values, cache.elements())},
-                 .writes = {range_of(y, rows * heads * dim)},
-                 .flops = static_cast<uint64_t>(4 * pairs * heads * dim)},
-                [=](const HostContext& host) {
-                  const int64_t cost = std::max<int64_t>(1, pairs * dim / std::max<int64_t>(1, rows));
-                  const int64_t grain = std::max<int64_t>(1, 64 * 1024 / cost);
-                  host.pool.parallel_for(rows * heads, grain, [=](int64_t begin, int64_t end) {
-                    static thread_local std::vector<float> scores;
-                    for (int64_t i = begin; i < end; ++i) {
-                      // All rows of a head follow each other, so that its keys stay in the cache.
-                      const int64_t head = i / rows, row = i % rows;
-                      const int64_t base = cache.offset(head / group, 0);
-                      const int64_t at = (row * heads + head) * dim;
-                      attend(q + at, cache.keys + base, cache.values + base, first_position + row + 1, dim,
-                             scale, scores, y + at);
-                    }
-                  });
-                });
+  stream.launch(
+      {.name = "attention",
+       .reads = {range_of(q, rows * heads * dim)},
+       .writes = {range_of(y, rows * heads * dim)},
+       .flops = static_cast<uint64_t>(4 * pairs * heads * dim)},
+      [=](RangeSink& sink) {
+        for (int64_t h = 0; h < cache.kv_heads; ++h) {
+          sink.reads(range_of(cache.keys + cache.offset(h, 0), (first_position + rows) * dim));
+          sink.reads(range_of(cache.values + cache.offset(h, 0), (first_position + rows) * dim));
+        }
+      },
+      [=](const HostContext& host) {
+        const int64_t cost = std::max<int64_t>(1, pairs * dim / std::max<int64_t>(1, rows));
+        const int64_t grain = std::max<int64_t>(1, 64 * 1024 / cost);
+        host.pool.parallel_for(rows * heads, grain, [=](int64_t begin, int64_t end) {
+          static thread_local std::vector<float> scores;
+          for (int64_t i = begin; i < end; ++i) {
+            // All rows of a head follow each other, so that its keys stay in the cache.
+            const int64_t head = i / rows, row = i % rows;
+            const int64_t base = cache.offset(head / group, 0);
+            const int64_t at = (row * heads + head) * dim;
+            attend(q + at, cache.keys + base, cache.values + base, first_position + row + 1, dim, scale,
+                   scores, y + at);
+          }
+        });
+      });
 }
 
 }  // namespace sluice

@@ -1,0 +1,145 @@
+// `sluice bench`: measurements of the engine's parts.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/arguments.h"
+#include "apps/commands.h"
+#include "apps/loaded_model.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "engine/session.h"
+#include "text/tokenizer.h"
+
+namespace sluice::apps {
+namespace {
+
+struct BenchExpertsOptions {
+  ModelOptions model;
+  std::string text_file = "-";
+  int64_t max_tokens = 2000;
+  bool json = false;
+};
+
+/// What one way of running the text gave.
+struct Outcome {
+  std::string lookahead;
+  ExpertReport report;
+  double tokens = 0;
+};
+
+Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
+                 const std::string& lookahead) {
+  ExpertOptions experts = options.model.experts;
+  experts.lookahead = lookahead;
+  Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
+  if (runtime.resident() == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "bench experts needs slots: give --expert-slots a number or a share");
+  }
+  Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
+  // Every token goes through the decode path, as if the model had written the text itself.
+  session.run_all(ids, 0, [](int64_t, std::span<const float>, int64_t) {});
+  return {lookahead, runtime.resident()->report(), static_cast<double>(ids.size())};
+}
+
+struct Sums {
+  double routed = 0, hits = 0, misses = 0, predicted = 0, predicted_used = 0;
+  explicit Sums(const ExpertReport& report) {
+    for (const ExpertLayerReport& layer : report.layers) {
+      routed += static_cast<double>(layer.routed);
+      hits += static_cast<double>(layer.hits);
+      misses += static_cast<double>(layer.misses);
+      predicted += static_cast<double>(layer.predicted);
+      predicted_used += static_cast<double>(layer.predicted_used);
+    }
+  }
+};
+
+void print_table(const std::vector<Outcome>& outcomes) {
+  std::printf("lookahead   hit rate   misses/token   predicted/token   of them used\n");
+  for (const Outcome& outcome : outcomes) {
+    const Sums s(outcome.report);
+    std::printf("%-10s %8.1f %% %14.2f %17.2f %12.1f %%\n", outcome.lookahead.c_str(),
+                100 * s.hits / s.routed, s.misses / outcome.tokens, s.predicted / outcome.tokens,
+                s.predicted > 0 ? 100 * s.predicted_used / s.predicted : 0);
+  }
+  std::printf(
+      "\nrecall of the forecast (share of a layer's experts among the first n)\nlayer     n=4     n=6     "
+      "n=8\n");
+  const auto& layers = outcomes.back().report.layers;
+  for (size_t l = 1; l < layers.size(); ++l) {
+    const ForecastCounters& forecast = layers[l].forecast;
+    std::printf("%5zu %7.3f %7.3f %7.3f\n", l, forecast.recall(4), forecast.recall(6), forecast.recall(8));
+  }
+}
+
+void print_json(const std::vector<Outcome>& outcomes) {
+  auto out = nlohmann::ordered_json::array();
+  for (const Outcome& outcome : outcomes) {
+    const Sums s(outcome.report);
+    auto layers = nlohmann::ordered_json::array();
+    for (const ExpertLayerReport& layer : outcome.report.layers) {
+      layers.push_back({{"hits", layer.hits},
+                        {"misses", layer.misses},
+                        {"recall_4", layer.forecast.recall(4)},
+                        {"recall_6", layer.forecast.recall(6)},
+                        {"recall_8", layer.forecast.recall(8)}});
+    }
+    out.push_back({{"lookahead", outcome.lookahead},
+                   {"tokens", outcome.tokens},
+                   {"slots", outcome.report.slots},
+                   {"hit_rate", s.hits / s.routed},
+                   {"misses_per_token", s.misses / outcome.tokens},
+                   {"predicted_per_token", s.predicted / outcome.tokens},
+                   {"predicted_used", s.predicted_used},
+                   {"layers", layers}});
+  }
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+void bench_experts(const BenchExpertsOptions& options) {
+  const std::string text =
+      options.text_file == "-" ? read_standard_input() : read_text_file(options.text_file);
+  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json");
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  const LoadedModel loaded = LoadedModel::load(options.model);
+  const int64_t most = std::min(options.max_tokens, loaded.model->info().max_positions);
+  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
+  if (ids.empty()) throw Error(ErrorCode::kInvalidArgument, "the text is empty");
+  std::vector<Outcome> outcomes;
+  for (const char* lookahead : {"off", "on", "measure"})
+    outcomes.push_back(run_text(options, loaded, ids, lookahead));
+  options.json ? print_json(outcomes) : print_table(outcomes);
+}
+
+void add_bench_experts(Command& bench) {
+  auto options = std::make_shared<BenchExpertsOptions>();
+  Command command = bench.subcommand("experts", "Hit rate, misses and the forecast's recall on a text");
+  command.footer(
+      "Runs the text through the decode path three times (lookahead off, on, measured only) with the same "
+      "slots.\n"
+      "\n"
+      "  $ sluice bench experts --model models/demo --expert-slots 128 --text README.md");
+  options->model.add_to(command, true);
+  command.option("--text", options->text_file, "Text to run; - is standard input")
+      .type("FILE")
+      .show_default();
+  command.option("--max-tokens", options->max_tokens, "Use at most so many tokens of it")
+      .at_least(1)
+      .show_default();
+  command.flag("--json", options->json, "Print JSON");
+  command.action([options] { bench_experts(*options); });
+}
+
+}  // namespace
+
+void add_bench(Command& program) {
+  Command bench = program.subcommand("bench", "Measure parts of the engine");
+  bench.require_subcommand();
+  add_bench_experts(bench);
+}
+
+}  // namespace sluice::apps
