@@ -90,6 +90,7 @@ void print_lines(const PlanOptions& options) {
 }
 
 void run_plan(const PlanOptions& options) {
+  for (const std::string& name : options.machines) machine_model(name);  // an unknown one is refused at once
   print_lines(options);
   if (options.machines.empty()) return;
   std::printf(

@@ -1,0 +1,57 @@
+// `sluice bench experts` and `sluice plan` on the demo model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/program.h"
+
+namespace sluice::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BenchExperts, CountsHitsMissesAndTheForecastsRecall) {
+  const Outcome outcome = run_program(
+      {"bench", "experts", "--model", demo_model(), "--expert-slots", "128", "--max-tokens", "60", "--json"},
+      "The function returns a list of the names in the current scope.");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto runs = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(runs.size(), 3u);
+  const auto &off = runs[0], &on = runs[1], &measure = runs[2];
+  EXPECT_EQ(off.at("predicted_per_token"), 0);
+  EXPECT_GT(on.at("predicted_per_token"), 0);
+  EXPECT_LT(on.at("misses_per_token"), off.at("misses_per_token"));
+  EXPECT_EQ(measure.at("misses_per_token"), off.at("misses_per_token")) << "measuring must not fetch";
+  for (size_t l = 1; l < 8; ++l) {
+    const auto& layer = measure.at("layers")[l];
+    EXPECT_GT(layer.at("recall_4"), 0.2) << "chance is 0.06";
+    EXPECT_LE(layer.at("recall_4"), layer.at("recall_6"));
+    EXPECT_LE(layer.at("recall_6"), layer.at("recall_8"));
+  }
+}
+
+TEST(BenchExperts, NeedsSlots) {
+  const Outcome outcome = run_program({"bench", "experts", "--model", demo_model()}, "text");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--expert-slots"));
+}
+
+TEST(Plan, ForecastsKnownCardsTheSameEachTime) {
+  const auto plan = [] {
+    return run_program({"plan", "--model", demo_model(), "--expert-slots", "25%", "--simulate", "rtx5070ti",
+                        "--prompt-tokens", "20", "--tokens", "2"});
+  };
+  const Outcome first = plan();
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("128 of 512 experts"));
+  EXPECT_THAT(first.out, HasSubstr("rtx5070ti"));
+  EXPECT_EQ(plan().out, first.out) << "the clock is simulated";
+}
+
+TEST(Plan, AnUnknownCardIsRefusedWithTheKnownOnes) {
+  expect_refusal({"plan", "--model", demo_model(), "--simulate", "abacus"}, {"abacus", "h200"});
+}
+
+}  // namespace
+}  // namespace sluice::testing
