@@ -26,7 +26,7 @@ show() {
 
 start=$(now_us)
 show --chat --prompt 'What does it mean to evaporate?' --temperature 0 --experts
-show --chat --prompt 'What is a lawyer?' --temperature 0
+show --chat --prompt 'What is a lawyer?' --temperature 0 --expert-slots 25%
 show --chat --prompt 'What does it mean to teach?' --temperature 0
 show --prompt 'And the king said' --temperature 0 --max-tokens 40
 say
