@@ -27,7 +27,8 @@ SimdLevel chosen() {
     }
     return level;
   }
-  throw Error(ErrorCode::kInvalidArgument, "SLUICE_SIMD=" + std::string(wish) + ": known values are scalar, avx2");
+  throw Error(ErrorCode::kInvalidArgument,
+              "SLUICE_SIMD=" + std::string(wish) + ": known values are scalar, avx2");
 }
 
 }  // namespace

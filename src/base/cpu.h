@@ -7,8 +7,8 @@ namespace sluice {
 
 enum class SimdLevel { kScalar, kAvx2 };  // kAvx2 includes FMA and F16C
 
-/// The best level of this processor, or the one that SLUICE_SIMD (scalar, avx2) asks for if the processor has it.
-/// Throws Error kInvalidArgument for an unknown or unavailable value.
+/// The best level of this processor, or the one that SLUICE_SIMD (scalar, avx2) asks for if the processor has
+/// it. Throws Error kInvalidArgument for an unknown or unavailable value.
 SimdLevel simd_level();
 
 std::string_view name_of(SimdLevel level);

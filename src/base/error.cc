@@ -8,13 +8,20 @@ namespace sluice {
 
 std::string_view name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kBadFile: return "bad_file";
-    case ErrorCode::kNotFound: return "not_found";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kOutOfMemory: return "out_of_memory";
-    case ErrorCode::kCancelled: return "cancelled";
-    case ErrorCode::kIo: return "io";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kBadFile:
+      return "bad_file";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kOutOfMemory:
+      return "out_of_memory";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kIo:
+      return "io";
   }
   return "unknown";
 }

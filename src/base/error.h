@@ -36,9 +36,9 @@ namespace internal {
 }
 
 // A broken invariant of ours: prints place and condition and aborts. Never for input.
-#define SLUICE_CHECK(condition)                                                         \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]]                                                      \
+#define SLUICE_CHECK(condition)                                                        \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]]                                                     \
       ::sluice::internal::check_failed(__FILE__, __LINE__, #condition, std::string()); \
   } while (false)
 #define SLUICE_CHECK_MSG(condition, detail)                                       \

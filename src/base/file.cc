@@ -43,7 +43,8 @@ Descriptor open_for_reading(const std::filesystem::path& path, size_t& size) {
   if (fd.get() < 0) fail(path, "open");
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(path, "read the size");
-  if (S_ISDIR(status.st_mode)) throw Error(ErrorCode::kInvalidArgument, path.string() + ": is a folder, not a file");
+  if (S_ISDIR(status.st_mode))
+    throw Error(ErrorCode::kInvalidArgument, path.string() + ": is a folder, not a file");
   size = static_cast<size_t>(status.st_size);
   return Descriptor(fd.release());
 }
@@ -58,7 +59,8 @@ std::string read_to_end(int fd, const std::filesystem::path& path, size_t max_by
     if (n == 0) return text;
     text.append(buffer, static_cast<size_t>(n));
     if (text.size() > max_bytes) {
-      throw Error(ErrorCode::kBadFile, path.string() + ": larger than the limit of " + format_bytes(max_bytes));
+      throw Error(ErrorCode::kBadFile,
+                  path.string() + ": larger than the limit of " + format_bytes(max_bytes));
     }
   }
 }

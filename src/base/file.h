@@ -31,7 +31,8 @@ class MappedFile {
 /// The whole file as text. Throws Error kNotFound or kIo; kBadFile if it is larger than `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 30);
 
-/// Writes under a temporary name beside `path`, then renames. Throws Error kIo. `mode` is the file's permission bits.
+/// Writes under a temporary name beside `path`, then renames. Throws Error kIo. `mode` is the file's
+/// permission bits.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
 /// Standard input to its end. Throws Error kIo.

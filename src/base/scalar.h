@@ -1,8 +1,8 @@
 // Scalar codecs of the checkpoint formats: the only copy in the project.
 //
-// bf16: upper half of an f32. f16: IEEE half. e4m3: OCP FP8 E4M3FN (no infinity, 0x7f and 0xff are NaN, max 448).
-// e8m0: 2^(code - 127), 255 is NaN. e2m1: magnitudes 0 .5 1 1.5 2 3 4 6, bit 3 is the sign; code 8 decodes to -0.
-// Rounding is to nearest, ties to even, everywhere.
+// bf16: upper half of an f32. f16: IEEE half. e4m3: OCP FP8 E4M3FN (no infinity, 0x7f and 0xff are NaN, max
+// 448). e8m0: 2^(code - 127), 255 is NaN. e2m1: magnitudes 0 .5 1 1.5 2 3 4 6, bit 3 is the sign; code 8
+// decodes to -0. Rounding is to nearest, ties to even, everywhere.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more
-  if (magnitude < 0x38800000u) {                                              // below 2^-14: subnormal steps of 2^-24
+  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal steps of 2^-24
     // Adding 0.5 puts the wanted bits at the end of the mantissa, rounded by the addition itself.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));

@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-/// Splits [0, n) over a fixed set of threads; the caller is one of them. Which thread runs which piece never shows in a
-/// result: pieces depend on n and grain alone, and each index is computed by one call.
+/// Splits [0, n) over a fixed set of threads; the caller is one of them. Which thread runs which piece never
+/// shows in a result: pieces depend on n and grain alone, and each index is computed by one call.
 class ThreadPool {
  public:
   /// `threads` >= 1 includes the caller; 0 means one for each core that this process may use.
@@ -22,8 +22,9 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(begin, end) for pieces of at least `grain` indices (the last may be shorter). Returns when all are done.
-  /// Not to be called from inside a body. An exception of a body is rethrown here (the first one).
+  /// Calls body(begin, end) for pieces of at least `grain` indices (the last may be shorter). Returns when
+  /// all are done. Not to be called from inside a body. An exception of a body is rethrown here (the first
+  /// one).
   void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
