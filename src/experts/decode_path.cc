@@ -39,8 +39,15 @@ void DecodePath::predict(const MoeInput& input) {
   rank_forecast(state_.compute, input.next_logits, input.routes.rows, state_.shape.experts,
                 state_.shape.top_k, forecast_of(next));
   forecast_layer_ = next;
-  slot_ops::install_predictions(state_.compute, layer.pool->map.view(), layer.local, forecast_of(next),
-                                state_.shape.experts, budget_.as<int32_t>(), layer.predicted->plan);
+  const ProtocolMutations& mutations = state_.settings.mutations;
+  if (mutations.forget_running_call) mutated::forget_running_call(state_.compute, layer.pool->map.view());
+  Stream& writer = mutations.predict_stream_installs ? *state_.predict : state_.compute;
+  slot_ops::install_predictions(writer, layer.pool->map.view(), layer.local, forecast_of(next),
+                                state_.shape.experts, budget_.as<int32_t>(), predicted_plan(next));
+}
+
+const CopyPlan& DecodePath::predicted_plan(size_t layer) const {
+  return state_.layers[state_.settings.mutations.one_predicted_plan ? 0 : layer].predicted->plan;
 }
 
 void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
@@ -67,10 +74,9 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   if (ahead) {
     LayerState& next = state_.layers[static_cast<size_t>(input.layer) + 1];
     Stream& predict = *state_.predict;
-    predict.wait(*layer.planned);
-    predict.wait(*layer.fetched);
-    gather_rows(predict, "gather predictions", next.predicted->plan, next.rows->rows.as<std::byte>(),
-                next.pool->slot(0), next.pool->layout.row_bytes);
+    predict.wait(*layer.fetched);  // behind [planned] already
+    gather_rows(predict, "gather predictions", predicted_plan(static_cast<size_t>(input.layer) + 1),
+                next.rows->rows.as<std::byte>(), next.pool->slot(0), next.pool->layout.row_bytes);
     predict.record(*next.forecast);
     predicted_any_ = true;
   }

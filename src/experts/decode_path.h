@@ -10,8 +10,9 @@ namespace sluice {
 ///
 /// Order of one layer l (every arrow is a fence; a test takes each one out):
 ///   compute: ensure(l), install predictions(l + 1) -> [planned l] -> demand: gather misses(l)
-///   predict: gather predictions(l) -> [forecast l] -> demand: gather misses(l) -> [fetched l] -> compute:
-///   products(l) demand: gather misses(l) -> [fetched l] -> predict: gather predictions(l + 1)
+///   predict: gather predictions(l) -> [forecast l] -> demand: gather misses(l)
+///   demand: gather misses(l) -> [fetched l] -> compute: products(l)
+///   demand: gather misses(l) -> [fetched l] -> predict: gather predictions(l + 1)
 /// The demand of l waits for the predictions of l, since a hit may lie in a slot whose bytes are still under
 /// way; and the predictions of l + 1 wait for the demand of l: demand outranks speculation.
 class DecodePath final : public MoeExecutor {
@@ -34,6 +35,7 @@ class DecodePath final : public MoeExecutor {
   int32_t* forecast_of(size_t layer) const {
     return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
   }
+  const CopyPlan& predicted_plan(size_t layer) const;
 
   ExpertState& state_;
   Buffer predicted_ids_;  // [L, experts]: the forecast of each layer

@@ -49,7 +49,8 @@ class ResidentExperts final : public MoeExecutor {
   ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
                   const ExpertSettings& settings, int64_t max_rows);
 
-  /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass.
+  /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass,
+  /// if settings().compare.epoch_invalidation and slots - ring slots >= min_slots().
   void begin_decode(int64_t rows);
   void end_decode();
   void begin_prefill(int64_t rows);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "experts/protocol_mutations.h"
 #include "experts/slot_map.h"
 
 namespace sluice {
@@ -33,6 +34,7 @@ struct ExpertSettings {
   int64_t audit_every = 0;   // compare all slots with the host rows every N steps; 0: never
   int64_t group_tokens = 0;  // of a layer-major pass
   ComparisonSwitches compare;
+  ProtocolMutations mutations;  // tests alone
 };
 
 /// Sizes that a setting is checked against.

@@ -52,6 +52,9 @@ SlotStatus invalidate(const SlotMapView& map, int32_t first_slot, int32_t count)
 /// Starts a pass: empties [0, region_slots), raises the floor there, and lists the residents of `layers` [n]
 /// (null: of all layers). kRegionRunning inside another pass.
 SlotStatus begin_region(const SlotMapView& map, int32_t region_slots, const int32_t* layers, int64_t n);
+/// Unlists the longest unused residents until `count` slots above the floor can be evicted: what a decode
+/// step between the layers of the pass takes. Scans all slots, once a pass.
+SlotStatus leave_evictable(const SlotMapView& map, int32_t count);
 /// The pass has used `layer`: its slots may be evicted again.
 SlotStatus release_layer(const SlotMapView& map, int32_t layer);
 /// Ends the pass: the region is empty and the pool's, nothing is listed. Without a pass it does nothing.

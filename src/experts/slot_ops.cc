@@ -86,6 +86,10 @@ void begin_region(Stream& stream, const SlotMapView& map, int32_t region_slots, 
       [=](const HostContext&) { keep_first(map, slot_map::begin_region(map, region_slots, layers, n)); });
 }
 
+void leave_evictable(Stream& stream, const SlotMapView& map, int32_t count) {
+  launch(stream, "leave evictable", map, [=] { return slot_map::leave_evictable(map, count); });
+}
+
 void release_layer(Stream& stream, const SlotMapView& map, int32_t layer) {
   launch(stream, "release layer", map, [=] { return slot_map::release_layer(map, layer); });
 }

@@ -27,6 +27,7 @@ void invalidate(Stream& stream, const SlotMapView& map, int32_t first_slot, int3
 /// layers [n], or null for all.
 void begin_region(Stream& stream, const SlotMapView& map, int32_t region_slots, const int32_t* layers,
                   int64_t n);
+void leave_evictable(Stream& stream, const SlotMapView& map, int32_t count);
 void release_layer(Stream& stream, const SlotMapView& map, int32_t layer);
 void end_region(Stream& stream, const SlotMapView& map);
 /// region_slot_of [experts] or null.

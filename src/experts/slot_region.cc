@@ -72,6 +72,19 @@ SlotStatus begin_region(const SlotMapView& map, int32_t region_slots, const int3
   return {};
 }
 
+SlotStatus leave_evictable(const SlotMapView& map, int32_t count) {
+  for (int64_t missing = count - *map.index.evictable; missing > 0; --missing) {
+    int32_t oldest = -1;
+    for (int32_t slot = map.header->floor; slot < map.header->slots; ++slot) {
+      if (map.listed[slot] != 0) oldest = slot_index::older(map, oldest, slot);
+    }
+    if (oldest < 0) break;
+    map.listed[oldest] = 0;
+    slot_index::update(map, oldest);
+  }
+  return {};
+}
+
 SlotStatus release_layer(const SlotMapView& map, int32_t layer) {
   if (!slot_edit::has_layer(map, layer)) return failed(SlotError::kBadLayer, -1, layer);
   for (int32_t expert = 0; expert < map.shape.experts; ++expert) {

@@ -60,17 +60,31 @@ void StreamPass::begin(int64_t adopt_rows) {
   adopt_rows_ = adopt_rows;
   prefetched_ = 0;
   streamed_bytes_ = 0;
-  if (state_.settings.compare.epoch_invalidation) {
-    for (const Ring& ring : rings_) {
-      slot_ops::begin_region(state_.compute, ring.pool->map.view(),
-                             static_cast<int32_t>(2 * ring.tile_experts), nullptr, 0);
-    }
-  }
+  if (state_.settings.compare.epoch_invalidation) begin_regions();
   // A decode step that is still running may read slots of the region: copies into it come after it.
   state_.compute.record(*begun_);
   copy_stream().wait(*begun_);
   read_residents();
   write_table();
+  if (!state_.settings.mutations.unlist_at_begin) return;
+  for (const Ring& ring : rings_) mutated::unlist_all(state_.compute, ring.pool->map.view());
+}
+
+void StreamPass::begin_regions() {
+  const ProtocolMutations& mutations = state_.settings.mutations;
+  for (const Ring& ring : rings_) {
+    const SlotMapView& map = ring.pool->map.view();
+    const auto slots = static_cast<int32_t>(2 * ring.tile_experts);
+    if (mutations.keep_region_mapped) {
+      mutated::begin_region_still_mapped(state_.compute, map, slots);
+    } else if (mutations.no_floor) {
+      slot_ops::invalidate(state_.compute, map, 0, slots);
+    } else {
+      slot_ops::begin_region(state_.compute, map, slots, nullptr, 0);
+      // Decode steps between the layers need victims even where residents fill the pool.
+      slot_ops::leave_evictable(state_.compute, map, static_cast<int32_t>(min_slots(state_.shape)));
+    }
+  }
 }
 
 void StreamPass::read_residents() {
@@ -109,6 +123,10 @@ void StreamPass::read_residents() {
 }
 
 void StreamPass::write_table() {
+  // Without hits all passes share one table. No host wait says when an earlier copy of it has run, so it is
+  // written once.
+  if (state_.settings.compare.hits == HitMode::kOff && table_written_) return;
+  table_written_ = true;
   auto* table = host_table_.as<int32_t>();
   const bool in_place = state_.settings.compare.hits == HitMode::kInPlace;
   state_.device.host_writes({host_table_.data(), host_table_.bytes()}, "pass table");
@@ -131,7 +149,7 @@ void StreamPass::prefetch(const Tile& tile) {
   const LayerState& layer = state_.layers[tile.layer];
   const size_t row = layer.pool->layout.row_bytes;
   stream.wait(*tile.half().released);
-  if (!state_.settings.compare.epoch_invalidation) {
+  if (!state_.settings.compare.epoch_invalidation && !state_.settings.mutations.keep_region_mapped) {
     slot_ops::invalidate(stream, layer.pool->map.view(), static_cast<int32_t>(tile.first_slot()),
                          static_cast<int32_t>(tile.ring->tile_experts));
   }
@@ -194,8 +212,10 @@ void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
     if (state_.settings.compare.hits == HitMode::kDeviceToDevice) gather_hits(tile);
     expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last,
                     input.activations, input.outputs);
-    adopt(tile, input);
+    const bool late = state_.settings.mutations.adopt_after_release;
+    if (!late) adopt(tile, input);
     compute.record(*tile.half().released);
+    if (late) adopt(tile, input);
   }
   if (state_.settings.compare.epoch_invalidation) {
     slot_ops::release_layer(compute, layer.pool->map.view(), layer.local);
@@ -211,7 +231,14 @@ void StreamPass::end() {
       state_.compute.wait(*half.ready);  // copies of a pass that was given up
   }
   if (!state_.settings.compare.epoch_invalidation) return;
-  for (const Ring& ring : rings_) slot_ops::end_region(state_.compute, ring.pool->map.view());
+  for (const Ring& ring : rings_) {
+    const SlotMapView& map = ring.pool->map.view();
+    if (state_.settings.mutations.keep_region_mapped) {
+      mutated::end_region_still_mapped(state_.compute, map);
+    } else {
+      slot_ops::end_region(state_.compute, map);
+    }
+  }
 }
 
 }  // namespace sluice

@@ -52,6 +52,7 @@ class StreamPass final : public MoeExecutor {
   };
 
   void make_tiles();
+  void begin_regions();
   void read_residents();
   void write_table();
   void prefetch_until(size_t count);
@@ -72,8 +73,9 @@ class StreamPass final : public MoeExecutor {
   std::vector<int32_t> hit_slot_;   // [L, E]: the slot of a listed resident, or -1
   Buffer snapshot_;                 // pinned: slot_of and listed of every pool, as begin left them
   Buffer host_table_, table_;       // [L, E]: the pool row of each expert during this pass
-  std::vector<Buffer> hit_plans_;   // for hits gathered on the device
-  Buffer region_slots_;             // [2][E]: where adoption finds a tile's experts
+  bool table_written_ = false;
+  std::vector<Buffer> hit_plans_;  // for hits gathered on the device
+  Buffer region_slots_;            // [2][E]: where adoption finds a tile's experts
   std::unique_ptr<Event> begun_;
   int64_t adopt_rows_ = 0;
   uint64_t streamed_bytes_ = 0;

@@ -19,11 +19,6 @@ TouchedPass::TouchedPass(ExpertState& state)
   const auto n = static_cast<int64_t>(state.layers.size());
   state.compute.launch({.name = "reset counters", .writes = {range_of(counters, n)}},
                        [=](const HostContext&) { std::fill(counters, counters + n, TransientCounters()); });
-  for (size_t p = 0; p < state.pools.size(); ++p) {
-    for (const char* half : {"a", "b"}) {
-      released_.push_back(state.device.make_event("touched released " + std::to_string(p) + half));
-    }
-  }
 }
 
 bool TouchedPass::fits(int64_t rows) const {
@@ -49,11 +44,6 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   const SlotMapView& map = layer.pool->map.view();
   const auto half = static_cast<size_t>(layer.local % 2);
   const auto half_slots = static_cast<int32_t>(layer.pool->ring / 2);
-  const auto p =
-      static_cast<size_t>(std::find_if(state_.pools.begin(), state_.pools.end(),
-                                       [&](const auto& pool) { return pool.get() == layer.pool; }) -
-                          state_.pools.begin());
-  Event& released = *released_[2 * p + half];
   int32_t* row_of = row_of_.as<int32_t>() + static_cast<int64_t>(half) * state_.shape.experts;
   const int64_t n = input.routes.rows * input.routes.k;
 
@@ -63,7 +53,6 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
 
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
-  demand.wait(released);
   gather_rows(demand, "gather touched", layer.demand->plan, layer.rows->rows.as<std::byte>(),
               layer.pool->slot(0), layer.pool->layout.row_bytes);
   demand.record(*layer.fetched);
@@ -78,7 +67,6 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
     gather_rows(compute, "adopt experts", layer.adopted->plan, layer.pool->slot(0), layer.pool->slot(0),
                 layer.pool->layout.row_bytes);
   }
-  compute.record(released);
   expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
 }
 

@@ -12,7 +12,7 @@ namespace sluice {
 ///
 ///   compute: begin -> route(l) -> [planned l] -> demand: gather(l) -> [fetched l] -> compute: products(l),
 ///   adopt(l)
-///     -> [released b] -> demand: gather(l + 2)
+/// Slots come back by [planned] alone: it is recorded behind the products and adoptions of earlier layers.
 class TouchedPass final : public MoeExecutor {
  public:
   explicit TouchedPass(ExpertState& state);
@@ -28,9 +28,8 @@ class TouchedPass final : public MoeExecutor {
 
  private:
   ExpertState& state_;
-  Buffer row_of_;                                 // [2][E], by half
-  Buffer counters_;                               // [L]
-  std::vector<std::unique_ptr<Event>> released_;  // two of each pool
+  Buffer row_of_;    // [2][E], by half
+  Buffer counters_;  // [L]
   int64_t adopt_rows_ = 0;
 };
 

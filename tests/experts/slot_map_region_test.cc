@@ -98,6 +98,22 @@ TEST(SlotMap, AListedSlotIsNobodysVictimUntilItsLayerIsReleased) {
   EXPECT_EQ(map.fault(), "");
 }
 
+TEST(SlotMap, LeavesVictimsForDecodeInsideAPassWhoseResidentsFillThePool) {
+  TestMap map(2, 8, 6);
+  map.ensure(0, {0, 1});
+  map.ensure(1, {0, 1, 2, 3});
+  map.ensure(0, {0, 1});
+  ASSERT_TRUE(slot_map::begin_region(map.view(), 2, nullptr, 0).ok());
+  ASSERT_TRUE(slot_map::leave_evictable(map.view(), 2).ok());
+  EXPECT_EQ(Ids(map.view().listed, map.view().listed + 6), (Ids{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(map.ensure(0, {6, 7}), (Ids{2, 3}));
+  ASSERT_TRUE(slot_map::leave_evictable(map.view(), 2).ok());
+  EXPECT_EQ(map.view().listed[4], 1);  // there are two already
+  ASSERT_TRUE(slot_map::leave_evictable(map.view(), 100).ok());
+  EXPECT_EQ(map.view().listed[5], 0);
+  EXPECT_EQ(map.fault(), "");
+}
+
 TEST(SlotMap, MaterialiseForgetsOldSlotsOfTheLayerAndOwnersOfTheRange) {
   TestMap map(2, 4, 8);
   map.ensure(0, {3, 1});

@@ -1,0 +1,234 @@
+// Scripted inputs, expected outputs, and a stream that gives up.
+#include "experts/moe_harness.h"
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "base/random.h"
+#include "experts/direct_executor.h"
+#include "experts/explore_scenarios.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kSeed = 20;
+
+float small_number(uint64_t index, uint32_t stream) {
+  return static_cast<float>(uniform(kSeed, index, stream) - 0.5);
+}
+
+Device& inline_device() {
+  static const std::unique_ptr<Device> device = make_host_device(1);
+  return *device;
+}
+
+std::vector<LayerRows> make_rows() {
+  std::vector<LayerRows> result;
+  for (int64_t l = 0; l < kLayers; ++l) {
+    LayerRows layer;
+    layer.layout = row_layout(WeightFormat::kBf16, kHidden, kInner);
+    layer.experts = kExperts;
+    layer.rows = inline_device().allocate(kExperts * layer.layout.row_bytes, "expert rows");
+    layer.scalars.assign(kExperts * kScalarsPerExpert, 1.0f);
+    auto* codes = layer.rows.as<uint16_t>();
+    for (size_t i = 0; i < layer.rows.bytes() / sizeof(uint16_t); ++i) {
+      const float value = small_number(i, static_cast<uint32_t>(100 + l));
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      codes[i] = static_cast<uint16_t>(bits >> 16);
+    }
+    result.push_back(std::move(layer));
+  }
+  return result;
+}
+
+// Neighbouring batches, layers and rows share some experts and change others.
+int32_t routed_expert(int number, int64_t layer, int64_t row, int64_t rank) {
+  const int64_t first = (number * 2 + layer * 3 + row * (1 + number % 2)) % kExperts;
+  return static_cast<int32_t>((first + rank * (1 + (number + layer + row) % 3)) % kExperts);
+}
+
+LayerInput make_input(const Batch& batch, int64_t layer) {
+  LayerInput input;
+  const auto stream = static_cast<uint32_t>(batch.number * 10 + static_cast<int>(layer));
+  for (int64_t i = 0; i < batch.rows * kHidden; ++i) {
+    input.numbers.push_back(small_number(static_cast<uint64_t>(i), stream));
+  }
+  for (int64_t i = 0; i < batch.rows * kTopK; ++i) {
+    input.numbers.push_back(0.25f + static_cast<float>(i % 3) * 0.25f);
+  }
+  for (int64_t r = 0; r < batch.rows; ++r) {
+    // One prediction is right, the other one often wrong.
+    std::vector<float> logits(kExperts);
+    logits[static_cast<size_t>(routed_expert(batch.number, layer + 1, r, 0))] = 2;
+    logits[static_cast<size_t>((batch.number * 3 + layer + r) % kExperts)] += 1;
+    input.numbers.insert(input.numbers.end(), logits.begin(), logits.end());
+  }
+  for (int64_t r = 0; r < batch.rows; ++r) {
+    for (int64_t i = 0; i < kTopK; ++i) {
+      const bool padding = batch.padded && r + 1 == batch.rows;
+      input.ids.push_back(padding ? -1 : routed_expert(batch.number, layer, r, i));
+    }
+  }
+  return input;
+}
+
+using Key = std::tuple<int, int64_t, bool, int64_t>;
+Key key(const Batch& batch, int64_t layer) { return {batch.number, batch.rows, batch.padded, layer}; }
+
+class GivenUp : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Hands everything on to another stream until it throws at its n-th wait.
+class GivingUpStream final : public Stream {
+ public:
+  GivingUpStream(Stream& inner, int wait) : inner_(inner), waits_left_(wait) {}
+  Backend backend() const override { return inner_.backend(); }
+  void record(Event& event) override { inner_.record(event); }
+  void wait(const Event& event) override {
+    if (--waits_left_ == 0) throw GivenUp("the layer was given up");
+    inner_.wait(event);
+  }
+
+ protected:
+  const HostContext* inline_context() const override { return nullptr; }
+  void enqueue(QueuedOp op) override {
+    if (op.is_copy) return inner_.copy_batch(op.name, op.entries);
+    const auto ranges = [reads = op.reads, writes = op.writes, more = op.data_ranges](RangeSink& sink) {
+      for (const ByteRange& range : reads) sink.reads(range);
+      for (const ByteRange& range : writes) sink.writes(range);
+      if (more) more(sink);
+    };
+    inner_.launch({.name = op.name, .flops = op.flops}, ranges, op.body);
+  }
+
+ private:
+  Stream& inner_;
+  int waits_left_;
+};
+
+ExpertShape shape_of(int64_t layers) {
+  return {.layers = layers, .experts = kExperts, .top_k = kTopK, .decode_rows = 1};
+}
+
+}  // namespace
+
+std::span<const LayerRows> shared_rows() {
+  static const std::vector<LayerRows> rows = make_rows();
+  return rows;
+}
+
+const LayerInput& input_of(const Batch& batch, int64_t layer) {
+  static std::map<Key, LayerInput> made;
+  auto at = made.find(key(batch, layer));
+  if (at == made.end()) at = made.emplace(key(batch, layer), make_input(batch, layer)).first;
+  return at->second;
+}
+
+const std::vector<float>& expected_output(const Batch& batch, int64_t layer) {
+  static std::map<Key, std::vector<float>> made;
+  const auto at = made.find(key(batch, layer));
+  if (at != made.end()) return at->second;
+  const LayerInput& in = input_of(batch, layer);
+  const auto pairs = static_cast<size_t>(batch.rows * kTopK);
+  std::vector<float> activations(pairs * kInner), outputs(pairs * kHidden);
+  std::vector<float> y(static_cast<size_t>(batch.rows * kHidden));
+  DirectExecutor direct(shared_rows());
+  const auto stream = inline_device().make_stream();
+  MoeInput input;
+  input.layer = layer;
+  input.x = in.numbers.data();
+  input.routes = {in.ids.data(), in.numbers.data() + batch.rows * kHidden, batch.rows, kTopK};
+  input.activations = activations.data();
+  input.outputs = outputs.data();
+  direct.run(*stream, input, y.data());
+  return made.emplace(key(batch, layer), std::move(y)).first->second;
+}
+
+MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers)
+    : device_(device),
+      compute_(device.make_stream()),
+      result_(device.make_event(kResultEvent)),
+      numbers_(device.allocate_array<float>(kMostRows * (kHidden + kTopK + kExperts), "inputs")),
+      ids_(device.allocate_array<int32_t>(kMostRows * kTopK, "routes")),
+      activations_(device.allocate_array<float>(kMostRows * kTopK * kInner, "activations")),
+      outputs_(device.allocate_array<float>(kMostRows * kTopK * kHidden, "outputs")),
+      y_(device.allocate_array<float>(kMostRows * kHidden, "y")),
+      layers_(layers),
+      experts_(device, *compute_, shared_rows().first(static_cast<size_t>(layers)), shape_of(layers),
+               settings, kMostRows) {}
+
+MoeInput MoeHarness::upload(const Batch& batch, int64_t layer) {
+  const LayerInput& in = input_of(batch, layer);
+  compute_->copy("inputs", numbers_.data(), in.numbers.data(), in.numbers.size() * sizeof(float));
+  compute_->copy("routes", ids_.data(), in.ids.data(), in.ids.size() * sizeof(int32_t));
+  const auto* numbers = numbers_.as<float>();
+  MoeInput input;
+  input.layer = layer;
+  input.x = numbers;
+  input.routes = {ids_.as<int32_t>(), numbers + batch.rows * kHidden, batch.rows, kTopK};
+  if (experts_.wants_lookahead() && layer + 1 < layers_) {
+    input.next_logits = numbers + batch.rows * (kHidden + kTopK);
+  }
+  input.activations = activations_.as<float>();
+  input.outputs = outputs_.as<float>();
+  return input;
+}
+
+void MoeHarness::layers(const Batch& batch, int64_t from, int64_t to) {
+  for (int64_t layer = from; layer < to; ++layer) {
+    experts_.run(*compute_, upload(batch, layer), y_.as<float>());
+    results_.push_back(std::make_unique<Output>(Output{batch, layer, {}}));
+    std::vector<float>& y = results_.back()->y;
+    y.resize(static_cast<size_t>(batch.rows * kHidden));
+    compute_->copy("output", y.data(), y_.data(), y.size() * sizeof(float));
+  }
+}
+
+void MoeHarness::decode(const Batch& batch) {
+  experts_.begin_decode(batch.rows);
+  layers(batch, 0, layers_);
+  experts_.end_decode();
+}
+
+void MoeHarness::prefill(const Batch& batch, const std::function<void(int64_t)>& between) {
+  experts_.begin_prefill(batch.rows);
+  for (int64_t layer = 0; layer < layers_; ++layer) {
+    if (layer > 0 && between) between(layer);
+    layers(batch, layer, layer + 1);
+  }
+  experts_.end_prefill();
+}
+
+void MoeHarness::give_up_inside(const Batch& batch, int64_t layer, int wait) {
+  experts_.begin_prefill(batch.rows);
+  layers(batch, 0, layer);
+  GivingUpStream stream(*compute_, wait);
+  bool given_up = false;
+  try {
+    experts_.run(stream, upload(batch, layer), y_.as<float>());
+  } catch (const GivenUp&) {
+    given_up = true;
+  }
+  if (!given_up) throw std::logic_error("the layer has too few waits to be given up");
+  experts_.end_prefill();
+}
+
+void MoeHarness::finish() {
+  experts_.queue_checks();
+  compute_->record(*result_);
+  device_.wait(*result_, "result");
+  experts_.check();
+  for (const auto& result : results_) {
+    const std::vector<float>& expected = expected_output(result->batch, result->layer);
+    if (std::memcmp(result->y.data(), expected.data(), expected.size() * sizeof(float)) == 0) continue;
+    return device_.fail("batch " + std::to_string(result->batch.number) + ", MoE layer " +
+                        std::to_string(result->layer) + ": the outputs are wrong");
+  }
+}
+
+}  // namespace sluice

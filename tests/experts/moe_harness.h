@@ -1,0 +1,69 @@
+// A tiny MoE model without the model: scripted inputs go through ResidentExperts, outputs are compared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "device/explored/explored_device.h"
+#include "experts/resident_experts.h"
+
+namespace sluice {
+
+inline constexpr int64_t kLayers = 3, kExperts = 6, kTopK = 2, kHidden = 16, kInner = 16, kMostRows = 18;
+
+/// One forward: its number decides inputs and routes.
+struct Batch {
+  int number = 0;
+  int64_t rows = 1;
+  bool padded = false;  // the last row's ids are -1
+};
+
+/// What goes into one layer, as one block: x [rows, hidden], weights [rows, k], the next layer's logits
+/// [rows, experts], ids [rows, k].
+struct LayerInput {
+  std::vector<float> numbers;
+  std::vector<int32_t> ids;
+};
+const LayerInput& input_of(const Batch& batch, int64_t layer);
+/// y [rows, hidden] by experts read straight from host memory.
+const std::vector<float>& expected_output(const Batch& batch, int64_t layer);
+/// The host rows that all schedules share.
+std::span<const LayerRows> shared_rows();
+
+/// Runs forwards on an explored device. Nothing waits before finish() but what the executor itself waits for.
+class MoeHarness {
+ public:
+  MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers = kLayers);
+
+  /// Layers [from, to) of a batch, between begin and end calls of the caller.
+  void layers(const Batch& batch, int64_t from, int64_t to);
+  void decode(const Batch& batch);
+  /// `between` is called after each layer but the last.
+  void prefill(const Batch& batch, const std::function<void(int64_t layer)>& between = {});
+  /// A prefill whose layer `layer` throws at its `wait`-th wait; the layers before it ran.
+  void give_up_inside(const Batch& batch, int64_t layer, int wait);
+  /// Waits, compares all outputs and looks at what checks and audit found.
+  void finish();
+
+  ResidentExperts& experts() { return experts_; }
+
+ private:
+  struct Output {
+    Batch batch;
+    int64_t layer = 0;
+    std::vector<float> y;
+  };
+  MoeInput upload(const Batch& batch, int64_t layer);
+
+  ExploredDevice& device_;
+  std::unique_ptr<Stream> compute_;
+  std::unique_ptr<Event> result_;
+  Buffer numbers_, ids_, activations_, outputs_, y_;
+  std::vector<std::unique_ptr<Output>> results_;  // addresses stay
+  const int64_t layers_;
+  ResidentExperts experts_;
+};
+
+}  // namespace sluice
