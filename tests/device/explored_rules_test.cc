@@ -36,6 +36,21 @@ std::vector<ViolationKind> kinds(const Exploration& result) {
   return {result.violation->kind};
 }
 
+// A missing fence may show only later, when the plan is written; until then its bytes are no plan.
+TEST(ExploredRules, FollowsNoPlanThatNothingHasWritten) {
+  const Scenario scenario = [](ExploredDevice& device) {
+    const Streams s(device);
+    const auto* count = s.buffer.as<int32_t>();
+    const auto ranges = [count](RangeSink& sink) { sink.reads(range_of(count, *count)); };
+    s.b->launch({.name = "follow", .reads = {range_of(count, 1)}}, ranges, [](const HostContext&) {});
+    device.wait(*s.b, "follow");
+  };
+  const Exploration result = explore_random(scenario, 1, 1);
+  ASSERT_EQ(kinds(result), std::vector{ViolationKind::kUnwrittenRead});
+  EXPECT_EQ(result.violation->message,
+            "kernel 'follow' on stream 'b' reads buffer[0, 4), which nothing has written");
+}
+
 // The second record is the one that counts, although the wait is for the same event.
 TEST(ExploredEvents, AWaitBindsToTheLatestRecord) {
   const auto scenario = [](bool second_record) {

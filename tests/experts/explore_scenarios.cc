@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/error.h"
 #include "device/staging.h"
 #include "experts/moe_harness.h"
 
@@ -138,7 +139,7 @@ void run_given_up_inside(ExploredDevice& device, const ExpertSettings& settings)
   moe.finish();
 }
 
-// A host that runs ahead of the device hands over one table a step; it looks no further than a free slot.
+// A host that runs ahead of the device hands over one table a step, and waits only where no slot is free.
 void run_staging(ExploredDevice& device, const ExpertSettings&) {
   constexpr int kSteps = 6, kValues = 8;
   StagingRing ring(device, 2, kValues * sizeof(int), "staging");
@@ -147,13 +148,18 @@ void run_staging(ExploredDevice& device, const ExpertSettings&) {
   const Buffer sums = device.allocate_array<int>(kSteps, "sums");
   const auto launched = device.make_event("step"), result = device.make_event(kResultEvent);
   for (int step = 0; step < kSteps; ++step) {
-    // Two steps are in flight; the one before them has run.
-    if (step >= 2) device.wait(*launched, "step before");
-    auto* values = reinterpret_cast<int*>(ring.acquire(kValues * sizeof(int)));
+    std::byte* slot = nullptr;
+    try {
+      slot = ring.acquire(kValues * sizeof(int));
+    } catch (const Error&) {
+      device.wait(*launched, "step before");
+      slot = ring.acquire(kValues * sizeof(int));
+    }
+    auto* values = reinterpret_cast<int*>(slot);
     for (int i = 0; i < kValues; ++i) values[i] = step * 100 + i;
     compute->copy("table", table.data(), values, kValues * sizeof(int));
     ring.release_after(*compute);
-    if (step % 2 == 1) compute->record(*launched);
+    compute->record(*launched);
     const int* in = table.as<int>();
     int* out = sums.as<int>() + step;
     compute->launch({.name = "sum", .reads = {range_of(in, kValues)}, .writes = {range_of(out, 1)}},
@@ -188,6 +194,8 @@ std::vector<ProtocolScenario> make_scenarios() {
   return {
       {"decode_lookahead", "decode steps, predictions on, 6 slots", decode_settings(6, LookaheadMode::kOn),
        run_decode},
+      {"decode_tight", "decode steps, predictions on, 3 slots: fewer than a call and its predictions",
+       decode_settings(3, LookaheadMode::kOn), run_decode},
       {"decode_batches", "steps of 2 and 3 requests, one padded, 9 slots",
        decode_settings(9, LookaheadMode::kOn), run_decode_batches},
       {"decode_off", "decode steps without predictions, 3 slots", decode_settings(3, LookaheadMode::kOff),

@@ -14,7 +14,7 @@ namespace {
 #ifdef SLUICE_EXPLORE_LONG
 constexpr int64_t kSchedules = 10000, kShadowed = 50, kExhaustive = 200000;
 #else
-constexpr int64_t kSchedules = 150, kShadowed = 1, kExhaustive = 3000;
+constexpr int64_t kSchedules = 100, kShadowed = 1, kExhaustive = 3000;
 #endif
 constexpr uint64_t kFirstSeed = 1;
 

@@ -72,7 +72,8 @@ std::vector<Removal> removals_of(const ProtocolScenario& scenario) {
                         : fence.kind == FenceKind::kDone ? fence.bound > 0
                                                          : fence.needed > 0;
     if (fence.target == kResultEvent || !orders) continue;
-    if (fence.kind != FenceKind::kHostWait) {
+    const bool of_stream = fence.target == "compute" || fence.target == "copy";
+    if (fence.kind != FenceKind::kHostWait || !of_stream) {
       removals.push_back({fence});
     } else {
       for (int64_t nth = 1; nth <= fence.uses; ++nth) removals.push_back({fence, nth});
@@ -122,13 +123,13 @@ std::vector<Rule> rules() {
   return {
       {"Whoever overwrites a slot has unmapped it (on the copy stream)", "stream_by_layer",
        &M::keep_region_mapped},
-      {"Whoever overwrites a slot has unmapped it (epoch)", "stream_tiles", &M::keep_region_mapped},
+      {"Whoever overwrites a slot has unmapped it (epoch)", "stream_layers", &M::keep_region_mapped},
       {"`floor`: slots of a running pass are nobody's victim", "stream_decode_between", &M::no_floor},
       {"Residents that a pass counts on are nobody's victim", "stream_decode_between", &M::unlist_at_begin},
       {"Experts are adopted before their tile's slots are released", "stream_tiles", &M::adopt_after_release},
       {"One plan of predictions a layer", "decode_lookahead", &M::one_predicted_plan},
       {"One stream writes the slot map (lookahead)", "decode_lookahead", &M::predict_stream_installs},
-      {"Slots of the running call are nobody's victim", "decode_lookahead", &M::forget_running_call},
+      {"Slots of the running call are nobody's victim", "decode_tight", &M::forget_running_call},
   };
 }
 

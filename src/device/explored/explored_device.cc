@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr int kFreshByte = 0x7f;  // huge as a number and far out of range as an index
-
 class ExploredEvent final : public Event {
  public:
   explicit ExploredEvent(std::string event_name) : name(std::move(event_name)) {}
@@ -94,7 +92,7 @@ const std::vector<std::string>& ExploredDevice::history() const { return explore
 Buffer ExploredDevice::allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) {
   Buffer memory = map_memory(bytes, purpose);
   void* data = memory.data();
-  std::memset(data, kFreshByte, bytes);
+  std::memset(data, std::to_integer<int>(kFreshByte), bytes);
   explorer_->add_memory(data, bytes, purpose, kind);
   // A buffer that a queued operation needs is kept with the explorer; a violation tells of it.
   auto kept = std::make_shared<Buffer>(std::move(memory));

@@ -81,6 +81,11 @@ void Explorer::host_access(ByteRange range, const char* what, bool writes) {
   host_.advance(0);
   const Accessor host{0, &host_, std::string("'") + what + "'", "the host"};
   report(writes ? races_.write(range, host) : races_.read(range, host));
+  if (writes || !is_fresh(range)) return;
+  // What was to write it has not even run; the host must not follow such bytes.
+  violate(ViolationKind::kUnwrittenRead, "the host ('" + std::string(what) + "') reads " +
+                                             memory_.describe(range) + ", which nothing has written");
+  throw ExplorationStopped(violations_.back().message);
 }
 
 bool Explorer::done(const std::string& event, const std::shared_ptr<Record>& record) {

@@ -19,6 +19,9 @@
 
 namespace sluice {
 
+/// What new memory is filled with: huge as a number and far out of range as an index.
+inline constexpr std::byte kFreshByte{0x7f};
+
 /// One record of an event; waits bind to it.
 struct Record {
   bool ran = false;
@@ -85,6 +88,9 @@ class Explorer {
   std::optional<Started> run_first_piece(const QueuedOp& op, const Ranges& ranges);
   std::optional<Started> run_first_part_of_copy(const QueuedOp& op);
   void run_body(const QueuedOp& op, const Ranges& ranges);
+  /// Whether nothing has written any byte of the range.
+  bool is_fresh(ByteRange range) const;
+  void check_written(const Lane& lane, const QueuedOp& op);
   void check(const Lane& lane, size_t thread, const QueuedOp& op, const Ranges& ranges);
   void report(const std::vector<Race>& races);
   /// Passes the records and waits at the heads of all queues as far as they go.

@@ -1,15 +1,15 @@
 // Running the heads of queues, piece by piece.
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/explored/explorer.h"
 #include "device/explored/shadow.h"
 
 namespace sluice {
 
-// Everything that an operation touches, with what only its data say.
+// What an operation touches.
 struct Explorer::Ranges final : RangeSink {
-  explicit Ranges(const QueuedOp& op) : read(op.reads), written(op.writes) {
-    if (op.data_ranges) op.data_ranges(*this);
-  }
+  explicit Ranges(const QueuedOp& op) : read(op.reads), written(op.writes) {}
   void reads(ByteRange range) override { read.push_back(range); }
   void writes(ByteRange range) override { written.push_back(range); }
 
@@ -37,9 +37,15 @@ void Explorer::start(size_t lane_index) {
   const Item& item = lane.queue.front();
   lane.clock.join(item.host);
   lane.clock.advance(lane_index);
-  const Ranges ranges(item.op);
+  Ranges ranges(item.op);
   note_piece(lane.name, item.op, "");
   check(lane, lane_index, item.op, ranges);
+  if (item.op.data_ranges) {
+    // Only now: what they read is declared at the call, and garbage where that races.
+    check_written(lane, item.op);
+    item.op.data_ranges(ranges);
+    check(lane, lane_index, item.op, ranges);
+  }
   try {
     lane.started = run_first_piece(item.op, ranges);
   } catch (const ExplorationStopped&) {
@@ -92,6 +98,24 @@ void Explorer::run_body(const QueuedOp& op, const Ranges& ranges) {
     violate(kind, std::string("kernel '") + op.name + "' " + finding);
   }
   if (stopped_) throw ExplorationStopped(violations_.back().message);
+}
+
+bool Explorer::is_fresh(ByteRange range) const {
+  const auto* bytes = static_cast<const std::byte*>(range.begin);
+  return range.bytes > 0 && memory_.find(bytes) != nullptr &&
+         std::all_of(bytes, bytes + range.bytes, [](std::byte b) { return b == kFreshByte; });
+}
+
+// An operation that runs before the one that writes its plan races only once the other comes; the plan must
+// not be followed until then.
+void Explorer::check_written(const Lane& lane, const QueuedOp& op) {
+  for (const ByteRange& range : op.reads) {
+    if (!is_fresh(range)) continue;
+    violate(ViolationKind::kUnwrittenRead, std::string("kernel '") + op.name + "' on stream '" + lane.name +
+                                               "' reads " + memory_.describe(range) +
+                                               ", which nothing has written");
+    throw ExplorationStopped(violations_.back().message);
+  }
 }
 
 void Explorer::check(const Lane& lane, size_t thread, const QueuedOp& op, const Ranges& ranges) {

@@ -11,6 +11,8 @@ std::string_view name_of(ViolationKind kind) {
       return "undeclared write";
     case ViolationKind::kUndeclaredRead:
       return "undeclared read";
+    case ViolationKind::kUnwrittenRead:
+      return "unwritten read";
     case ViolationKind::kOutOfBounds:
       return "out of bounds";
     case ViolationKind::kFreedInUse:

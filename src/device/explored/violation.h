@@ -15,6 +15,7 @@ enum class ViolationKind {
   kRace,             // two accesses without an order
   kUndeclaredWrite,  // shadow memory
   kUndeclaredRead,   // shadow memory
+  kUnwrittenRead,    // the host, or ranges that depend on data, look at what nothing has written
   kOutOfBounds,      // a declared range leaves its buffer
   kFreedInUse,       // a buffer was freed while a queued operation needs it
   kDeadlock,         // a host wait that nothing can end
