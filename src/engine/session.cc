@@ -50,10 +50,15 @@ void Session::run_layers(bool decode) {
   ResidentExperts* resident = runtime_.resident();
   if (resident != nullptr)
     decode ? resident->begin_decode(batch_->rows) : resident->begin_prefill(batch_->rows);
-  runtime_.model().embed(stream, *batch_);
-  for (int64_t l = 0; l < info().layers; ++l) {
-    runtime_.model().layer(stream, l, *batch_, observed_);
-    if (!decode && between_layers_ && l + 1 < info().layers) between_layers_();
+  try {
+    runtime_.model().embed(stream, *batch_);
+    for (int64_t l = 0; l < info().layers; ++l) {
+      runtime_.model().layer(stream, l, *batch_, observed_);
+      if (!decode && between_layers_ && l + 1 < info().layers) between_layers_();
+    }
+  } catch (...) {
+    if (resident != nullptr) decode ? resident->give_up_decode() : resident->give_up_prefill();
+    throw;
   }
   if (resident == nullptr) return;
   decode ? resident->end_decode() : resident->end_prefill();
@@ -69,8 +74,6 @@ std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t lo
   batch.cache = &cache_;
   stream.copy("ids", batch.ids(), ids.data(), ids.size_bytes());
   run_layers(decode);
-  cache_.advance(rows);
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
   const auto values = static_cast<size_t>(logit_rows * info().vocab_size);
   if (logit_rows > 0) {
     if (device_logits_.bytes() < values * sizeof(float)) {
@@ -82,6 +85,9 @@ std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t lo
   }
   runtime_.device().wait(stream, logit_rows > 0 ? "logits" : "prefill chunk");  // `ids` is the caller's
   if (runtime_.resident() != nullptr) runtime_.resident()->check();
+  // Only now: keys and values of a forward that failed must not serve a later prompt.
+  cache_.advance(rows);
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
   return {logits_.data(), values};
 }
 

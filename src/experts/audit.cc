@@ -1,10 +1,22 @@
 // The audit on the host backend.
 #include "experts/audit.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 namespace sluice {
+namespace {
+
+void note(AuditResult& result, int32_t slot, int32_t id) {
+  if (result.violations < static_cast<int64_t>(result.slots.size())) {
+    result.slots[static_cast<size_t>(result.violations)] = slot;
+    result.ids[static_cast<size_t>(result.violations)] = id;
+  }
+  ++result.violations;
+}
+
+}  // namespace
 
 void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, AuditResult* result) {
   std::vector<const LayerRows*> rows;
@@ -19,35 +31,46 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
   };
   stream.launch({.name = "audit", .writes = {range_of(result, 1)}}, ranges, [=](const HostContext&) {
     *result = {};
+    const int32_t ids = map.shape.layers * map.shape.experts;
     for (int32_t slot = 0; slot < map.header->slots; ++slot) {
       const int32_t owner = map.owner_of[slot];
       if (owner < 0) continue;
       ++result->slots_checked;
-      const LayerRows& layer = *rows[static_cast<size_t>(owner / map.shape.experts)];
-      const bool mapped = map.slot_of[owner] == slot;
-      if (mapped && std::memcmp(bytes + static_cast<size_t>(slot) * row_bytes,
-                                layer.row(ExpertId(owner % map.shape.experts)), row_bytes) == 0) {
+      if (owner >= ids || map.slot_of[owner] != slot) {
+        note(*result, slot, owner);
         continue;
       }
-      if (result->violations < static_cast<int64_t>(result->slots.size())) {
-        result->slots[static_cast<size_t>(result->violations)] = slot;
+      const LayerRows& layer = *rows[static_cast<size_t>(owner / map.shape.experts)];
+      if (std::memcmp(bytes + static_cast<size_t>(slot) * row_bytes,
+                      layer.row(ExpertId(owner % map.shape.experts)), row_bytes) != 0) {
+        note(*result, slot, owner);
       }
-      ++result->violations;
+    }
+    // What a hit would read: an expert that is mapped to a slot of somebody else.
+    for (int32_t id = 0; id < ids; ++id) {
+      const int32_t slot = map.slot_of[id];
+      if (slot == -1) continue;
+      if (slot < 0 || slot >= map.header->slots || map.owner_of[slot] != id) note(*result, slot, id);
     }
   });
 }
 
 std::string describe(const AuditResult& result, const ExpertPool& pool) {
-  std::string text = "audit: " + std::to_string(result.violations) + " of " +
-                     std::to_string(result.slots_checked) + " held slots do not hold their expert's bytes:";
-  const SlotMapView& map = pool.map.view();
-  for (int64_t i = 0; i < std::min<int64_t>(result.violations, static_cast<int64_t>(result.slots.size()));
-       ++i) {
-    const int32_t slot = result.slots[static_cast<size_t>(i)];
-    const int32_t owner = map.owner_of[slot];
-    text += " slot " + std::to_string(slot) + " (MoE layer " +
-            std::to_string(pool.layers[static_cast<size_t>(owner / map.shape.experts)]) + ", expert " +
-            std::to_string(owner % map.shape.experts) + ")";
+  std::string text = "audit: " + std::to_string(result.violations) + " violations in " +
+                     std::to_string(result.slots_checked) +
+                     " held slots; a slot does not hold its expert's bytes, or the maps disagree:";
+  const int32_t experts = pool.map.shape().experts;
+  const auto most = static_cast<int64_t>(result.slots.size());
+  for (int64_t i = 0; i < std::min(result.violations, most); ++i) {
+    const int32_t id = result.ids[static_cast<size_t>(i)];
+    const auto layer = static_cast<size_t>(id / experts);
+    text += " slot " + std::to_string(result.slots[static_cast<size_t>(i)]);
+    if (layer >= pool.layers.size()) {
+      text += " (owner " + std::to_string(id) + ", which is no expert)";
+    } else {
+      text += " (MoE layer " + std::to_string(pool.layers[layer]) + ", expert " +
+              std::to_string(id % experts) + ")";
+    }
   }
   return text;
 }

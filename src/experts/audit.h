@@ -14,6 +14,7 @@ struct AuditResult {
   int64_t slots_checked = 0;
   int64_t violations = 0;
   std::array<int32_t, 8> slots{};  // of the first violations
+  std::array<int32_t, 8> ids{};    // layer * experts + expert: whose bytes the slot should hold
 };
 
 /// Compares the pool's slots with their host rows on `stream`; the result is in `result` once it has run.

@@ -109,8 +109,15 @@ void ExpertState::queue_status() {
     slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
 }
 
-void ExpertState::throw_if_failed() const {
-  for (const SlotStatus& status : statuses_) sluice::throw_if_failed(status);
+void ExpertState::throw_if_failed() {
+  SlotStatus first;
+  for (size_t p = 0; p < pools.size(); ++p) {
+    if (statuses_[p].ok()) continue;
+    if (first.ok()) first = statuses_[p];
+    statuses_[p] = {};
+    slot_ops::clear_status(compute, pools[p]->map.view());
+  }
+  sluice::throw_if_failed(first);
 }
 
 }  // namespace sluice

@@ -83,7 +83,8 @@ struct ExpertState {
   /// Queues a copy of every slot map's status word to the host.
   void queue_status();
   /// After the host has waited for the compute stream: throws the first failure that queue_status() brought.
-  void throw_if_failed() const;
+  /// The failure is then forgotten: it was one request's.
+  void throw_if_failed();
 
  private:
   std::vector<SlotStatus> statuses_;

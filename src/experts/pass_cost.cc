@@ -47,7 +47,8 @@ PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRa
   PassForecast best = forecast(PassWay::kStream, shape, rates, question);
   const auto consider = [&](PassWay way) {
     const PassForecast other = forecast(way, shape, rates, question);
-    if (other.ms < best.ms || mode == PrefillMode::kTouched) best = other;
+    // A tie goes against streaming, which empties its region.
+    if (other.ms <= best.ms || mode == PrefillMode::kTouched) best = other;
   };
   if (mode == PrefillMode::kStream || mode == PrefillMode::kLayerMajor) return best;
   if (question.ensure_fits) {

@@ -42,13 +42,23 @@ void ResidentExperts::measure_link() {
 }
 
 void ResidentExperts::begin_decode(int64_t) {
+  if (pass_ == &stream_ && !state_.settings.compare.epoch_invalidation) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a decode step between the layers of a streaming prompt needs epoch invalidation "
+                "(--prefill-invalidate epoch)");
+  }
   decode_.begin_step(true);
   current_ = &decode_;
 }
 
 void ResidentExperts::end_decode() {
-  decode_.end_step();
+  give_up_decode();
   ++decode_steps_;
+}
+
+void ResidentExperts::give_up_decode() {
+  decode_.end_step();
+  decode_.begin_step(false);  // where a short prompt goes on through the same path
   current_ = pass_ != nullptr ? pass_ : &decode_;
 }
 
@@ -88,15 +98,23 @@ void ResidentExperts::begin_prefill(int64_t rows) {
   current_ = pass_;
 }
 
-void ResidentExperts::end_prefill() {
+void ResidentExperts::close_pass() {
   if (pass_ == &stream_) {
     stream_.end();
-    record_.streamed_bytes = stream_.streamed_bytes();
   } else if (pass_ == &touched_) {
     touched_.end();
   } else if (pass_ == &decode_) {
     decode_.end_step();
   }
+  pass_ = nullptr;
+  current_ = &decode_;
+}
+
+void ResidentExperts::give_up_prefill() { close_pass(); }
+
+void ResidentExperts::end_prefill() {
+  if (pass_ == &stream_) record_.streamed_bytes = stream_.streamed_bytes();
+  close_pass();
   // The host has queued everything; the caller's next wait ends the pass. Where nothing is deferred this is
   // its time.
   record_.actual_ms = milliseconds_since(pass_start_);
@@ -104,8 +122,6 @@ void ResidentExperts::end_prefill() {
   rates_.compute_ms_per_token =
       rates_.compute_ms_per_token == 0 ? per_token : 0.75 * rates_.compute_ms_per_token + 0.25 * per_token;
   passes_.push_back(record_);
-  pass_ = nullptr;
-  current_ = &decode_;
 }
 
 void ResidentExperts::queue_checks() {
@@ -119,7 +135,7 @@ void ResidentExperts::queue_checks() {
   ++audits_;
 }
 
-void ResidentExperts::check() const {
+void ResidentExperts::check() {
   state_.throw_if_failed();
   for (size_t p = 0; p < audit_results_.size(); ++p) {
     if (audit_results_[p].violations > 0) {

@@ -49,12 +49,17 @@ class ResidentExperts final : public MoeExecutor {
   ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
                   const ExpertSettings& settings, int64_t max_rows);
 
-  /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass,
-  /// if settings().compare.epoch_invalidation and slots - ring slots >= min_slots().
+  /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass, if
+  /// slots - ring slots >= min_slots(). begin_decode() throws Error kInvalidArgument inside a streaming pass
+  /// without epoch invalidation, where nothing protects the slots that the pass counts on.
   void begin_decode(int64_t rows);
   void end_decode();
   void begin_prefill(int64_t rows);
   void end_prefill();
+  /// In place of end_decode() or end_prefill() where an error ended the forward: joins what is under way and
+  /// closes the pass, so that the next forward finds everything as usual.
+  void give_up_decode();
+  void give_up_prefill();
 
   bool wants_lookahead() const override { return current_->wants_lookahead(); }
   void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
@@ -63,7 +68,7 @@ class ResidentExperts final : public MoeExecutor {
   /// settings().audit_every-th time the audit. No wait of its own.
   void queue_checks();
   /// After that wait: throws the first failure that a slot map noted, or what the audit found.
-  void check() const;
+  void check();
   /// Waits, then what was counted so far.
   ExpertReport report();
   uint64_t audits() const { return audits_; }
@@ -72,6 +77,7 @@ class ResidentExperts final : public MoeExecutor {
 
  private:
   void measure_link();
+  void close_pass();
 
   ExpertState state_;
   DecodePath decode_;

@@ -26,13 +26,13 @@ double parse_number(std::string_view whole, std::string_view digits) {
 }  // namespace
 
 int64_t min_slots(const ExpertShape& shape) {
-  return std::min(shape.experts, shape.decode_rows * shape.top_k);
+  return std::max<int64_t>(2, std::min(shape.experts, shape.decode_rows * shape.top_k));
 }
 
 int64_t parse_slots(std::string_view text, const ExpertShape& shape) {
   const int64_t all = shape.layers * shape.experts;
   if (text == "auto") return 0;
-  if (text == "all") return all;
+  if (text == "all" && (all == 0 || all >= min_slots(shape))) return all;
   const bool percent = !text.empty() && text.back() == '%';
   const double value = parse_number(text, percent ? text.substr(0, text.size() - 1) : text);
   if (!percent && value != std::floor(value)) refuse(text, "a number of slots is whole");
@@ -54,7 +54,7 @@ int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish) {
     if (wish >= 2 && wish % 2 == 0 && wish <= slots && wish <= 2 * shape.experts) return wish;
     throw Error(ErrorCode::kInvalidArgument, "a prefill ring of " + std::to_string(wish) +
                                                  " slots does not fit: it needs an even number from 2 to " +
-                                                 std::to_string(std::min(slots, 2 * shape.experts)) +
+                                                 std::to_string(std::min(slots, 2 * shape.experts) / 2 * 2) +
                                                  " (two tiles within " + std::to_string(slots) +
                                                  " slots, at most two layers of " +
                                                  std::to_string(shape.experts) + " experts)");

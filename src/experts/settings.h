@@ -47,7 +47,8 @@ struct ExpertShape {
 /// kInvalidArgument: not a number, below min_slots(), above layers * experts, a percentage that rounds to too
 /// few.
 int64_t parse_slots(std::string_view text, const ExpertShape& shape);
-/// The fewest slots that decode needs: each expert of one step's rows of a layer in a slot of its own.
+/// The fewest slots: each expert of one decode step's rows of a layer in a slot of its own, and at least the
+/// two tiles of one expert that the smallest ring has.
 int64_t min_slots(const ExpertShape& shape);
 /// R: the region of a streaming pass. Two whole layers where half of the slots allow it, else two tiles of
 /// the largest size that leaves the slots of a decode step. `wish` 0 means choose. Throws Error

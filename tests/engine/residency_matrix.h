@@ -1,0 +1,74 @@
+// Combinations of the switches of expert residency, and runs that must not depend on them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "engine/session.h"
+
+namespace sluice::testing {
+
+/// A loaded checkpoint with a short text; runtimes with and without slots are made from it.
+struct MatrixModel {
+  explicit MatrixModel(const std::string& name);
+  std::string name;
+  Checkpoint checkpoint;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Model> model;
+  std::vector<int32_t> ids;
+};
+
+/// The demo model and the golden checkpoints, each loaded once a process.
+MatrixModel& matrix_model(size_t index);
+inline constexpr size_t kMatrixModels = 4;
+
+/// How a text is cut; runs are compared at equal cuts.
+struct Cut {
+  int64_t chunk = 512;
+  int64_t decode_from = 0;  // tokens from here on pass one by one
+  auto operator<=>(const Cut&) const = default;
+};
+
+struct Combination {
+  size_t model = 0;
+  Cut cut;
+  ExpertSettings settings;
+};
+std::string describe(const Combination& combination);
+
+/// `count` combinations, always the same ones. Each value of each switch stands in equally many of them, and
+/// the switches are combined at random.
+std::vector<Combination> residency_matrix(size_t count);
+
+/// All that a model says about a text: logits and routes of every token, and a greedy continuation.
+struct Told {
+  std::vector<float> logits;
+  std::map<int64_t, std::vector<int32_t>> routes;  // by the model's layer number
+  std::vector<int32_t> greedy;
+  bool operator==(const Told&) const = default;
+};
+
+/// Experts that one forward routed to, without repeats, by MoE layer.
+struct ForwardUse {
+  bool decode = false;
+  std::vector<uint64_t> distinct;
+};
+
+struct Run {
+  Told told;
+  std::vector<ForwardUse> forwards;
+};
+/// Evaluates the model's text with `runtime`, then continues it.
+Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut);
+
+/// Runs the combination and checks: all bits as without slots, the counters add up to what was routed, every
+/// forward was audited, and the host waited no more often than it may.
+void expect_residency_changes_nothing(const Combination& combination);
+
+}  // namespace sluice::testing
