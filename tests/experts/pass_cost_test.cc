@@ -1,0 +1,91 @@
+// The cost model: bytes, times, and which way wins where.
+#include "experts/pass_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+const ExpertShape kShape{.layers = 10, .experts = 100, .top_k = 4};
+const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01};
+
+PassQuestion question(int64_t rows, int64_t resident = 0) {
+  return {.rows = rows,
+          .resident_rows = resident,
+          .row_bytes = 500,
+          .ensure_fits = rows <= 16,
+          .touched_fits = rows <= 64};
+}
+
+TEST(PassCost, DistinctExpertsGrowFromKToAll) {
+  EXPECT_DOUBLE_EQ(distinct_experts(kShape, 0), 0);
+  EXPECT_NEAR(distinct_experts(kShape, 1), 4, 1e-9);
+  EXPECT_NEAR(distinct_experts(kShape, 2), 7.84, 1e-9);  // 100 (1 - 0.96^2)
+  EXPECT_NEAR(distinct_experts(kShape, 10000), 100, 1e-9);
+  for (int64_t rows = 1; rows < 200; ++rows) {
+    EXPECT_LT(distinct_experts(kShape, rows - 1), distinct_experts(kShape, rows));
+  }
+  EXPECT_DOUBLE_EQ(distinct_experts({.layers = 1, .experts = 4, .top_k = 4}, 1), 4);
+}
+
+TEST(PassCost, StreamingOverlapsAndTheOthersAdd) {
+  const PassForecast stream = forecast(PassWay::kStream, kShape, kRates, question(1000));
+  EXPECT_DOUBLE_EQ(stream.bytes, 1000 * 500.0);
+  EXPECT_DOUBLE_EQ(stream.ms, 500);  // link 500, compute 10
+  PassRates slow = kRates;
+  slow.compute_ms_per_token = 2;
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, slow, question(1000)).ms, 2000);
+  const PassForecast ensure = forecast(PassWay::kEnsure, kShape, slow, question(1));
+  EXPECT_NEAR(ensure.bytes, 40 * 500, 1e-6);
+  EXPECT_NEAR(ensure.ms, 20 + 2, 1e-6);
+}
+
+TEST(PassCost, ResidentExpertsDoNotCross) {
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, question(8, 250)).bytes, 750 * 500.0);
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, question(8, 5000)).bytes, 0);
+  EXPECT_NEAR(forecast(PassWay::kTouched, kShape, kRates, question(1, 500)).bytes, 20 * 500, 1e-6);
+}
+
+PassWay way(PrefillMode mode, const PassQuestion& q, const PassRates& rates = kRates) {
+  return choose_way(mode, kShape, rates, q).way;
+}
+
+TEST(PassCost, ShortPromptsFetchWhatTheyTouchAndLongOnesStream) {
+  EXPECT_EQ(way(PrefillMode::kAuto, question(1)), PassWay::kEnsure);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(16)), PassWay::kEnsure);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(17)), PassWay::kTouched);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(64)), PassWay::kTouched);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(65)), PassWay::kStream);  // the ring holds no more
+  PassRates slow = kRates;
+  slow.compute_ms_per_token = 8;  // as long as the link: what does not overlap loses
+  EXPECT_EQ(way(PrefillMode::kAuto, question(64), slow), PassWay::kStream);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(1), slow), PassWay::kEnsure);
+}
+
+TEST(PassCost, AForcedModeHoldsUnlessItDoesNotFit) {
+  for (const int64_t rows : {1, 16, 17, 64, 65, 4096}) {
+    EXPECT_EQ(way(PrefillMode::kStream, question(rows)), PassWay::kStream);
+    EXPECT_EQ(way(PrefillMode::kLayerMajor, question(rows)), PassWay::kStream);
+  }
+  PassRates slow = kRates;
+  slow.compute_ms_per_token = 8;
+  EXPECT_EQ(way(PrefillMode::kTouched, question(64), slow), PassWay::kTouched);
+  EXPECT_EQ(way(PrefillMode::kTouched, question(1), slow), PassWay::kEnsure);
+  EXPECT_EQ(way(PrefillMode::kTouched, question(65), slow), PassWay::kStream);
+}
+
+TEST(PassCost, NothingIsStreamedWhereNothingIsAbsent) {
+  EXPECT_EQ(way(PrefillMode::kAuto, question(4, 1000)), PassWay::kEnsure);
+  EXPECT_EQ(way(PrefillMode::kAuto, question(40, 1000)), PassWay::kTouched);
+}
+
+TEST(PassCost, UnknownRatesCompareByNothingButDoNotDivide) {
+  const PassForecast f = forecast(PassWay::kStream, kShape, {}, question(100));
+  EXPECT_EQ(f.ms, 0);
+  EXPECT_EQ(name_of(PassWay::kEnsure), "ensure");
+  EXPECT_EQ(name_of(PassWay::kTouched), "touched");
+  EXPECT_EQ(name_of(PassWay::kStream), "stream");
+}
+
+}  // namespace
+}  // namespace sluice
