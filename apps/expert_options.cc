@@ -128,6 +128,10 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   s.compare.hits = hits == "in-place" ? HitMode::kInPlace
                    : hits == "d2d"    ? HitMode::kDeviceToDevice
                                       : HitMode::kOff;
+  if (s.slots == 0 && !report_file.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--report: experts have no slots; give --expert-slots a number or a share");
+  }
   if (s.slots > 0)
     sluice::ring_slots(shape, s.slots, s.ring_slots);  // throws before anything is loaded into slots
   return s;

@@ -1,0 +1,172 @@
+// The flags of experts in slots, and the report, through the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/program.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+
+namespace sluice::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr const char* kComparisonSwitches[] = {"--prefill-overlap", "--prefill-copy-priority",
+                                               "--prefill-invalidate", "--prefill-hit", "--prefill-ring"};
+constexpr const char* kCommonSwitches[] = {
+    "--expert-slots",  "--prefill-mode", "--lookahead", "--lookahead-budget",
+    "--expert-policy", "--audit",        "--report"};
+
+/// `eval` of a tiny checkpoint: 3 MoE layers of 8 experts, 2 a token.
+class ExpertFlags : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Json ids = Json::array();
+    for (int i = 0; i < 30; ++i) ids.push_back((i * 37 + 5) % 320);
+    write_file_atomically(ids_, ids.dump());
+  }
+  Arguments eval(const Arguments& more) const {
+    Arguments all = {"eval", "--model", golden_folder("qwen3_moe"), "--ids", ids_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome run(const Arguments& more) const {
+    const Outcome outcome = run_program(eval(more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome;
+  }
+  Json report(Arguments more) const {
+    const std::string file = folder_ / "report.json";
+    more.insert(more.end(), {"--report", file});
+    run(more);
+    return Json::parse(read_text_file(file));
+  }
+
+  TemporaryFolder folder_;
+  const std::string ids_ = folder_ / "ids.json";
+};
+
+TEST_F(ExpertFlags, BadNumbersOfSlotsAreOneLine) {
+  expect_refusal(eval({"--expert-slots", "many"}),
+                 {"expert slots \"many\"", "a number, a percentage such as 25%, all or auto"});
+  expect_refusal(eval({"--expert-slots", "1"}), {"\"1\"", "at least 2 are needed"});
+  expect_refusal(eval({"--expert-slots", "25"}), {"\"25\"", "only 24 experts"});
+  expect_refusal(eval({"--expert-slots", "5%"}), {"rounds to 1 slots", "at least 2 are needed"});
+  expect_refusal(eval({"--expert-slots", "101%"}), {"more than 100%"});
+}
+
+TEST_F(ExpertFlags, BadRingsAndBudgetsAreOneLine) {
+  expect_refusal(eval({"--expert-slots", "8", "--prefill-ring", "10"}),
+                 {"a prefill ring of 10 slots does not fit", "an even number from 2 to 8"});
+  expect_refusal(eval({"--expert-slots", "8", "--prefill-ring", "3"}), {"ring of 3 slots"});
+  expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "0"}),
+                 {"--lookahead-budget 0", "a number from 1 up, or auto"});
+  expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "4x"}), {"--lookahead-budget 4x"});
+}
+
+TEST_F(ExpertFlags, AReportWithoutSlotsIsRefusedBeforeAnythingRuns) {
+  expect_refusal(eval({"--report", folder_ / "report.json"}), {"--report", "--expert-slots"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "report.json"));
+}
+
+TEST_F(ExpertFlags, UnknownWordsAreWrongUsage) {
+  for (const char* flag : {"--prefill-mode", "--lookahead", "--expert-policy", "--prefill-overlap",
+                           "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit"}) {
+    const Outcome outcome = run_program(eval({flag, "sideways"}));
+    EXPECT_EQ(outcome.exit_code, 2) << flag;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(flag));
+  }
+}
+
+TEST(ExpertHelp, ComparisonSwitchesAreInTheAdvancedHelpAlone) {
+  for (const std::string command : {"run", "chat", "eval"}) {
+    SCOPED_TRACE(command);
+    const Outcome common = run_program({command, "--help"}), all = run_program({command, "--help-advanced"});
+    EXPECT_EQ(common.exit_code, 0);
+    EXPECT_EQ(all.exit_code, 0);
+    for (const char* flag : kCommonSwitches) {
+      EXPECT_THAT(common.out, HasSubstr(flag));
+      EXPECT_THAT(all.out, HasSubstr(flag));
+    }
+    for (const char* flag : kComparisonSwitches) {
+      EXPECT_THAT(common.out, Not(HasSubstr(flag)));
+      EXPECT_THAT(all.out, HasSubstr(flag));
+    }
+  }
+}
+
+TEST_F(ExpertFlags, FewSlotsAllSlotsAndNoneWriteTheSameFile) {
+  const auto file = [&](const std::string& slots, const Arguments& more = {}) {
+    const std::string path = folder_ / (slots + ".safetensors");
+    Arguments all = {"--expert-slots", slots, "--logits",      path, "--greedy", "8",
+                     "--chunk",        "7",   "--decode-from", "20", "--audit",  "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    run(all);
+    return read_text_file(path);
+  };
+  const std::string none = file("auto");
+  EXPECT_GT(none.size(), 30 * 320 * sizeof(float));
+  EXPECT_TRUE(file("16") == none);
+  EXPECT_TRUE(file("all") == none);
+  EXPECT_TRUE(file("2", {"--prefill-mode", "stream", "--prefill-invalidate", "layer"}) == none);
+  EXPECT_TRUE(file("9", {"--prefill-hit", "d2d", "--lookahead", "off"}) == none);
+}
+
+TEST_F(ExpertFlags, TheReportHasTheDocumentedFieldsAndTheyAddUp) {
+  const Json json =
+      report({"--expert-slots", "12", "--decode-from", "20", "--chunk", "10", "--prefill-mode", "stream"});
+  const Json& total = json.at("total");
+  ASSERT_EQ(json.at("layers").size(), 3u);
+  for (const char* name :
+       {"routed", "hits", "misses", "predicted", "predicted_used", "touched", "touched_misses"}) {
+    uint64_t sum = 0;
+    for (const Json& layer : json["layers"]) sum += layer.at(name).get<uint64_t>();
+    EXPECT_EQ(total.at(name), sum) << name;
+  }
+  uint64_t demand = 0;
+  for (const Json& layer : json["layers"]) {
+    EXPECT_EQ(layer["routed"], layer["hits"].get<uint64_t>() + layer["misses"].get<uint64_t>());
+    EXPECT_EQ(layer.at("bytes").at("demand"),
+              layer["misses"].get<uint64_t>() * layer.at("row_bytes").get<uint64_t>());
+    EXPECT_TRUE(layer["bytes"].contains("predicted") && layer["bytes"].contains("touched"));
+    demand += layer["bytes"]["demand"].get<uint64_t>();
+  }
+  EXPECT_EQ(total["routed"], 3 * 10 * 2);  // 10 tokens were decoded, 2 experts each in 3 layers
+  EXPECT_EQ(total.at("bytes").at("demand"), demand);
+  for (const char* name : {"streamed", "touched", "predicted_used", "predicted_wasted"}) {
+    EXPECT_TRUE(total["bytes"].at(name).is_number_unsigned()) << name;
+  }
+  EXPECT_EQ(total.at("slots"), 12);
+  EXPECT_EQ(total.at("ring_slots"), 6);
+  EXPECT_EQ(total.at("decode_steps"), 10);
+  ASSERT_EQ(total.at("passes").size(), 2u);
+  uint64_t streamed = 0;
+  for (const Json& pass : total["passes"]) {
+    EXPECT_EQ(pass.at("way"), "stream");
+    EXPECT_EQ(pass.at("tokens"), 10);
+    EXPECT_GE(pass.at("resident_rows"), 0);
+    EXPECT_GT(pass.at("predicted_ms"), 0.0);
+    EXPECT_GT(pass.at("actual_ms"), 0.0);
+    streamed += pass.at("streamed_bytes").get<uint64_t>();
+  }
+  EXPECT_EQ(total["bytes"]["streamed"], streamed);
+  EXPECT_EQ(total.at("host_waits").at("residents of a pass"), 2);
+  EXPECT_EQ(total["host_waits"].at("logits"), 12);
+}
+
+TEST_F(ExpertFlags, EveryForwardsPassIsReportedWithItsWay) {
+  const Json json =
+      report({"--expert-slots", "all", "--chunk", "25", "--prefill-mode", "touched", "--prefill-ring", "16"});
+  ASSERT_EQ(json["total"].at("passes").size(), 2u);
+  EXPECT_EQ(json["total"]["passes"][0].at("way"), "touched");  // 25 tokens
+  EXPECT_EQ(json["total"]["passes"][1].at("way"), "ensure");   // 5 tokens
+  EXPECT_FALSE(json["total"].at("host_waits").contains("residents of a pass"));
+  EXPECT_GT(json["total"].at("touched"), 0);
+}
+
+}  // namespace
+}  // namespace sluice::testing
