@@ -6,7 +6,19 @@
 namespace sluice::apps {
 namespace {
 
+constexpr const char* kAdvanced = "Advanced: for comparison with other engines";
 bool show_advanced = false;  // set once, before the commands are added
+
+/// Leaves the advanced group out of the help unless asked for. (An empty group would take the options' names
+/// out of error messages too.)
+class HelpText final : public CLI::Formatter {
+ public:
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == kAdvanced && !show_advanced) return "";
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  }
+};
 
 }  // namespace
 
@@ -37,10 +49,7 @@ Argument Argument::check(std::function<std::string(std::string&)> check, const s
 Argument Argument::excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
 Argument Argument::needs(Argument other) { return Argument(option_->needs(other.option_)); }
 Argument Argument::group(const std::string& title) { return Argument(option_->group(title)); }
-Argument Argument::advanced() {
-  return Argument(option_->group(show_advanced ? "Advanced: for comparison with other engines" : "")
-                      ->capture_default_str());
-}
+Argument Argument::advanced() { return Argument(option_->group(kAdvanced)->capture_default_str()); }
 Argument Argument::show_default() { return Argument(option_->capture_default_str()); }
 Argument Argument::separated_by(char delimiter) { return Argument(option_->delimiter(delimiter)); }
 
@@ -96,6 +105,7 @@ int run_program(int argc, char** argv, const std::string& description, const std
     arguments.push_back(argument == "--help-advanced" ? "--help" : argument);
   }
   CLI::App program(description, "sluice");
+  program.formatter(std::make_shared<HelpText>());  // commands inherit it
   program.require_subcommand(1);
   program.footer(footer);
   program.add_flag_callback(

@@ -62,7 +62,7 @@ void ExpertOptions::add_to(Command& command) {
       .group(group)
       .show_default();
   command.option("--prefill-mode", prefill, "How a prompt's experts cross the link")
-      .one_of({"auto", "stream", "touched", "layer-major"})
+      .one_of({"auto", "stream", "touched"})
       .group(group)
       .show_default();
   command.option("--lookahead", lookahead, "Fetch the experts that the next layer will probably want")
@@ -105,10 +105,9 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   ExpertSettings s;
   s.slots = parse_slots(slots, shape);
   s.ring_slots = ring_slots;
-  s.prefill = prefill == "stream"        ? PrefillMode::kStream
-              : prefill == "touched"     ? PrefillMode::kTouched
-              : prefill == "layer-major" ? PrefillMode::kLayerMajor
-                                         : PrefillMode::kAuto;
+  s.prefill = prefill == "stream"    ? PrefillMode::kStream
+              : prefill == "touched" ? PrefillMode::kTouched
+                                     : PrefillMode::kAuto;
   s.lookahead = lookahead == "off"  ? LookaheadMode::kOff
                 : lookahead == "on" ? LookaheadMode::kOn
                                     : LookaheadMode::kMeasure;

@@ -21,7 +21,7 @@ function(sluice_library name)
 endfunction()
 
 # sluice_test(NAME text SOURCES a_test.cc DEPENDS sluice_text [LABELS quick] [NEEDS_SHARED])
-# One gtest program. NEEDS_SHARED: it reads SLUICE_SHARED_DIR, gets the label `shared`, and is not registered where
+# One gtest program. NEEDS_SHARED: it reads SLUICE_SHARED_DIR, gets the label `quick_shared`, and is not registered where
 # that folder is absent.
 function(sluice_test)
   cmake_parse_arguments(ARG "NEEDS_SHARED" "NAME" "SOURCES;DEPENDS;LABELS" ${ARGN})
@@ -33,7 +33,7 @@ function(sluice_test)
       set_property(GLOBAL APPEND PROPERTY SLUICE_UNREGISTERED ${ARG_NAME})
       return()
     endif()
-    list(APPEND ARG_LABELS shared)
+    string(APPEND ARG_LABELS "_shared")  # one label: gtest_discover_tests takes no list
   endif()
   add_executable(${ARG_NAME}_tests ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME}_tests PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)

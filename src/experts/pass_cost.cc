@@ -50,7 +50,7 @@ PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRa
     // A tie goes against streaming, which empties its region.
     if (other.ms <= best.ms || mode == PrefillMode::kTouched) best = other;
   };
-  if (mode == PrefillMode::kStream || mode == PrefillMode::kLayerMajor) return best;
+  if (mode == PrefillMode::kStream) return best;
   if (question.ensure_fits) {
     consider(PassWay::kEnsure);
   } else if (question.touched_fits) {

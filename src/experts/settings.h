@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-enum class PrefillMode { kAuto, kStream, kTouched, kLayerMajor };
+enum class PrefillMode { kAuto, kStream, kTouched };
 enum class HitMode { kInPlace, kDeviceToDevice, kOff };
 enum class LookaheadMode { kOff, kMeasure, kOn };
 
@@ -20,8 +20,6 @@ struct ComparisonSwitches {
   bool high_copy_priority = true;  // off: the copy stream has default priority
   bool epoch_invalidation = true;  // off: the region is unmapped layer by layer on the copy stream
   HitMode hits = HitMode::kInPlace;
-  bool side_stream_lookahead =
-      false;  // on: the forecast is made on its own stream, from the start of the MoE block
 };
 
 struct ExpertSettings {
@@ -29,10 +27,9 @@ struct ExpertSettings {
   int64_t ring_slots = 0;  // R, the region that a streaming pass borrows; 0: chosen from S and the model
   PrefillMode prefill = PrefillMode::kAuto;
   LookaheadMode lookahead = LookaheadMode::kOn;
-  int64_t lookahead_budget = 0;  // predictions a layer and step; 0: adaptive
+  int64_t lookahead_budget = 0;  // predictions a layer and step; 0: the default of 4
   SlotPolicy policy = SlotPolicy::kLru;
-  int64_t audit_every = 0;   // compare all slots with the host rows every N steps; 0: never
-  int64_t group_tokens = 0;  // of a layer-major pass
+  int64_t audit_every = 0;  // compare all slots with the host rows every N steps; 0: never
   ComparisonSwitches compare;
   ProtocolMutations mutations;  // tests alone
 };

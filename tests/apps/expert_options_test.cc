@@ -78,7 +78,7 @@ TEST_F(ExpertFlags, UnknownWordsAreWrongUsage) {
                            "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit"}) {
     const Outcome outcome = run_program(eval({flag, "sideways"}));
     EXPECT_EQ(outcome.exit_code, 2) << flag;
-    EXPECT_THAT(outcome.out + outcome.err, HasSubstr("sideways not in {")) << flag;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(std::string(flag) + ": sideways not in {"));
   }
 }
 

@@ -155,9 +155,8 @@ std::vector<Combination> residency_matrix(size_t count) {
   const auto models = deal(range(static_cast<int>(kMatrixModels)), count, random);
   const auto slots = deal(range(kSlotChoices), count, random),
              rings = deal(range(kRingChoices), count, random);
-  const auto prefill = deal<PrefillMode>(
-      {PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched, PrefillMode::kLayerMajor}, count,
-      random);
+  const auto prefill =
+      deal<PrefillMode>({PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched}, count, random);
   const auto overlap = flags(), priority = flags(), epoch = flags();
   const auto hits =
       deal<HitMode>({HitMode::kInPlace, HitMode::kDeviceToDevice, HitMode::kOff}, count, random);
@@ -238,8 +237,7 @@ void expect_residency_changes_nothing(const Combination& combination) {
   expect_counters(report, run.forwards);
   expect_waits(waits, *model.device, combination, report, static_cast<int64_t>(run.forwards.size()));
   EXPECT_EQ(report.streamed_bytes, absent_bytes(report, expert_shape(model.model->info())));
-  const bool forced = combination.settings.prefill == PrefillMode::kStream ||
-                      combination.settings.prefill == PrefillMode::kLayerMajor;
+  const bool forced = combination.settings.prefill == PrefillMode::kStream;
   for (const PassRecord& pass : report.passes) {
     EXPECT_TRUE(!forced || pass.way == PassWay::kStream);
     EXPECT_TRUE(combination.settings.compare.hits != HitMode::kOff || pass.resident_rows == 0);

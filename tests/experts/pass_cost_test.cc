@@ -65,7 +65,6 @@ TEST(PassCost, ShortPromptsFetchWhatTheyTouchAndLongOnesStream) {
 TEST(PassCost, AForcedModeHoldsUnlessItDoesNotFit) {
   for (const int64_t rows : {1, 16, 17, 64, 65, 4096}) {
     EXPECT_EQ(way(PrefillMode::kStream, question(rows)), PassWay::kStream);
-    EXPECT_EQ(way(PrefillMode::kLayerMajor, question(rows)), PassWay::kStream);
   }
   PassRates slow = kRates;
   slow.compute_ms_per_token = 8;
