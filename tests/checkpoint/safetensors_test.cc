@@ -188,7 +188,7 @@ TEST(Safetensors, RefusesBytesBehindTheLastTensor) {
 }
 
 TEST(Safetensors, NeverReadsPastAFileWithAnyByteChanged) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const TemporaryFolder folder;

@@ -168,7 +168,7 @@ TEST_F(CappedEnsure, FetchesARecurringMissBeforeNewOnes) {
 
 TEST_F(CappedEnsure, EqualsEnsureWhereTheCapReachesAllMisses) {
   TestMap plain(1, 16, 16);
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int step = 0; step < 64; ++step) {

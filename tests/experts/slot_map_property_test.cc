@@ -221,7 +221,7 @@ void SlotMapRun::compare(int32_t number) {
 }
 
 TEST_P(SlotMapRun, EqualsTheReferenceOnRandomOperations) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = 20261129;
   std::cout << "seed " << seed << std::endl;  // now: a broken check aborts
   random_.seed(seed);
   int32_t fetched = 0;

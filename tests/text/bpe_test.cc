@@ -56,7 +56,7 @@ Merges random_merges(std::mt19937& random, int letters, int count) {
 }
 
 TEST(Bpe, FollowsTheDefinitionForShortAndLongPieces) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 40; ++round) {

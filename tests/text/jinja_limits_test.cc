@@ -203,7 +203,7 @@ TEST(JinjaLimits, SurviveRandomTemplates) {
                                             "{% break %}",
                                             "=",
                                             "!"};
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   ChatTemplateInputs inputs;

@@ -57,13 +57,21 @@ TEST(Normalizer, AgreesWithUtf8procOnEveryPairWithAMark) {
   }
 }
 
+TEST(Normalizer, KeepsTheCharacterBelowTheFirstFinalConsonant) {
+  // U+11A7 is the base that final consonants are counted from, not one of them: it composes with nothing
+  // (Unicode 3.12).
+  EXPECT_EQ(nfc("\uAC00\u11A7"), "\uAC00\u11A7");
+  EXPECT_EQ(nfc("\uAC00\u11A8"), "\uAC01");
+}
+
 TEST(Normalizer, AgreesWithUtf8procOnRandomText) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   int changed = 0;
   for (int round = 0; round < 20000; ++round) {
     const std::string text = testing::random_text(random, 30);
+    if (text.find("\u11A7") != std::string::npos) continue;  // which utf8proc takes for a final consonant
     const std::string expected = nfc_of_utf8proc(text);
     ASSERT_EQ(nfc(text), expected);
     ASSERT_EQ(nfc(expected), expected);

@@ -93,7 +93,7 @@ std::string repaired_bytes(const Tokenizer& tokenizer, const std::vector<TokenId
 }
 
 TEST(StreamDecoder, JoinsToTheTextOfAllIdsForRandomIds) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   SmallTokenizer stripping = byte_fallback_tokenizer({"a", "\u2581", "\u20AC", "\u2581\u2581"});

@@ -59,7 +59,7 @@ TEST(DemoTokenizer, GivesTheIdsAndTextsOfTheReference) {
 }
 
 TEST(DemoTokenizer, DecodesWhatItEncodedToNfc) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Tokenizer tokenizer = demo();
@@ -90,7 +90,7 @@ TEST_P(PublishedTokenizer, GivesTheIdsAndTextsOfTheReference) {
 }
 
 TEST_P(PublishedTokenizer, StreamsRandomIdsToTheTextOfAllOfThem) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Tokenizer tokenizer = Tokenizer::load(unpacked(GetParam()));

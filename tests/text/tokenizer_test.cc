@@ -109,7 +109,7 @@ TEST(Tokenizer, EncodesInvalidBytesAsReplacementCharacters) {
 }
 
 TEST(Tokenizer, DecodesWhatItEncodedToTheNormalForm) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Tokenizer byte_level = chat_tokenizer().build();
@@ -126,7 +126,7 @@ TEST(Tokenizer, DecodesWhatItEncodedToTheNormalForm) {
 }
 
 TEST(Tokenizer, EncodesSectionsBetweenTokensOnTheirOwn) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Tokenizer tokenizer = chat_tokenizer().build();

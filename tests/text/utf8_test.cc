@@ -30,7 +30,7 @@ TEST(Utf8, ReplacesEachMaximalInvalidPartByOneCharacter) {
 }
 
 TEST(Utf8, RepairsBytesTheSameInPiecesAsInOneGo) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 3000; ++round) {
