@@ -2,13 +2,12 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/id_sequences.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "engine/session.h"
 
@@ -22,33 +21,6 @@ struct EvalOptions {
 };
 
 using Sequence = std::vector<int32_t>;
-
-Sequence read_sequence(const nlohmann::json& array, const std::string& file) {
-  Sequence ids;
-  for (const auto& item : array) {
-    if (!item.is_number_integer() || item.get<int64_t>() < INT32_MIN || item.get<int64_t>() > INT32_MAX) {
-      throw Error(ErrorCode::kBadFile, file + ": expected a token id, found " + item.dump());
-    }
-    ids.push_back(item.get<int32_t>());
-  }
-  return ids;
-}
-
-std::vector<Sequence> read_sequences(const std::string& file) {
-  const std::string text = file == "-" ? read_standard_input() : read_text_file(file);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_array()) {
-    throw Error(ErrorCode::kBadFile, file + ": expected a JSON array of ids, or an array of such arrays");
-  }
-  std::vector<Sequence> sequences;
-  if (json.empty() || !json[0].is_array()) return {read_sequence(json, file)};
-  for (const auto& item : json) {
-    if (!item.is_array())
-      throw Error(ErrorCode::kBadFile, file + ": expected an array of ids, found " + item.dump());
-    sequences.push_back(read_sequence(item, file));
-  }
-  return sequences;
-}
 
 /// -log of the probability that `logits` give to `next`.
 double surprise(std::span<const float> logits, int32_t next) {
@@ -124,7 +96,7 @@ void write(const std::string& file, const std::vector<Result>& results, const Mo
 }
 
 void run_eval(const EvalOptions& options) {
-  const std::vector<Sequence> sequences = read_sequences(options.ids_file);
+  const std::vector<Sequence> sequences = read_id_sequences(options.ids_file);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
   std::vector<Result> results;
