@@ -95,6 +95,12 @@ void ExpertOptions::add_to(Command& command) {
   command.option("--prefill-hit", hits, "What a streaming pass does with resident experts")
       .one_of({"in-place", "d2d", "off"})
       .advanced();
+  command
+      .option(
+          "--lookahead-stream", lookahead_stream,
+          "Where the next layer's router runs: in one product with this layer's, or on a stream of its own")
+      .one_of({"stacked", "side"})
+      .advanced();
   command.option("--prefill-ring", ring_slots, "Slots that a pass borrows (two tiles); 0 chooses")
       .at_least(0)
       .advanced();
@@ -123,6 +129,7 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   s.audit_every = audit_every;
   s.compare.overlap = overlap == "on";
   s.compare.high_copy_priority = copy_priority == "high";
+  s.compare.side_lookahead = lookahead_stream == "side";
   s.compare.epoch_invalidation = invalidate == "epoch";
   s.compare.hits = hits == "in-place" ? HitMode::kInPlace
                    : hits == "d2d"    ? HitMode::kDeviceToDevice

@@ -16,7 +16,8 @@ struct MoeInput {
   const float* x = nullptr;  // [rows, hidden]
   ExpertRoutes routes;       // [rows, k]
   /// The next MoE layer's router on this layer's input [rows, experts], or null after the last one (Eliseev
-  /// and Mazur, "Fast Inference of Mixture-of-Experts Language Models with Offloading", 2023).
+  /// and Mazur, "Fast Inference of Mixture-of-Experts Language Models with Offloading", 2023). Written on the
+  /// stream that fork_lookahead() gave.
   const float* next_logits = nullptr;
   float* activations = nullptr;  // scratch [rows * k, intermediate]
   float* outputs = nullptr;      // scratch [rows * k, hidden]
@@ -28,6 +29,10 @@ class MoeExecutor {
   virtual ~MoeExecutor() = default;
   /// Whether run() uses MoeInput::next_logits; where not, the model leaves that product out.
   virtual bool wants_lookahead() const { return false; }
+  /// Called once the layer's input is queued on `compute`, if wants_lookahead(): the stream for the next
+  /// layer's router. `compute` itself means one stacked product of both routers; another stream starts behind
+  /// the input, and run() joins it.
+  virtual Stream& fork_lookahead(Stream& compute) { return compute; }
   /// y [rows, hidden] = the weighted sum over each row's experts, in top-k order. Enqueues on `compute`.
   virtual void run(Stream& compute, const MoeInput& input, float* y) = 0;
 };

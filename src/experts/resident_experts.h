@@ -62,6 +62,7 @@ class ResidentExperts final : public MoeExecutor {
   void give_up_prefill();
 
   bool wants_lookahead() const override { return current_->wants_lookahead(); }
+  Stream& fork_lookahead(Stream& compute) override { return current_->fork_lookahead(compute); }
   void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
 
   /// At the end of a forward, before the host waits for its result: queues what check() looks at, and every

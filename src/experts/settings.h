@@ -20,6 +20,7 @@ struct ComparisonSwitches {
   bool high_copy_priority = true;  // off: the copy stream has default priority
   bool epoch_invalidation = true;  // off: the region is unmapped layer by layer on the copy stream
   HitMode hits = HitMode::kInPlace;
+  bool side_lookahead = false;  // on: the next layer's router runs on a stream of its own
 };
 
 struct ExpertSettings {

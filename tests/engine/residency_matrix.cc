@@ -139,9 +139,9 @@ std::string describe(const Combination& c) {
   return matrix_model(c.model).name + ": slots " + number(s.slots) + ", ring " + number(s.ring_slots) +
          ", prefill " + number(s.prefill) + ", overlap " + number(s.compare.overlap) + ", priority " +
          number(s.compare.high_copy_priority) + ", epoch " + number(s.compare.epoch_invalidation) +
-         ", hits " + number(s.compare.hits) + ", lookahead " + number(s.lookahead) + ", budget " +
-         number(s.lookahead_budget) + ", policy " + number(s.policy) + ", chunk " + number(c.cut.chunk) +
-         ", decode from " + number(c.cut.decode_from);
+         ", hits " + number(s.compare.hits) + ", lookahead " + number(s.lookahead) + ", side " +
+         number(s.compare.side_lookahead) + ", budget " + number(s.lookahead_budget) + ", policy " +
+         number(s.policy) + ", chunk " + number(c.cut.chunk) + ", decode from " + number(c.cut.decode_from);
 }
 
 std::vector<Combination> residency_matrix(size_t count) {
@@ -157,7 +157,7 @@ std::vector<Combination> residency_matrix(size_t count) {
              rings = deal(range(kRingChoices), count, random);
   const auto prefill =
       deal<PrefillMode>({PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched}, count, random);
-  const auto overlap = flags(), priority = flags(), epoch = flags();
+  const auto overlap = flags(), priority = flags(), epoch = flags(), side = flags();
   const auto hits =
       deal<HitMode>({HitMode::kInPlace, HitMode::kDeviceToDevice, HitMode::kOff}, count, random);
   const auto lookahead =
@@ -183,7 +183,8 @@ std::vector<Combination> residency_matrix(size_t count) {
     c.settings.compare = {.overlap = overlap[i] != 0,
                           .high_copy_priority = priority[i] != 0,
                           .epoch_invalidation = epoch[i] != 0,
-                          .hits = hits[i]};
+                          .hits = hits[i],
+                          .side_lookahead = side[i] != 0};
     matrix.push_back(c);
   }
   return matrix;

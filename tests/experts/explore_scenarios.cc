@@ -177,6 +177,15 @@ void run_staging(ExploredDevice& device, const ExpertSettings&) {
   }
 }
 
+// The next router has run on its own stream when the layer that forked it fails.
+void run_side_given_up(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  moe.decode({0});
+  moe.give_up_decode({1}, 1);
+  decode_steps(moe, 2, 2);
+  moe.finish();
+}
+
 ExpertSettings with_compare(ExpertSettings settings, void (*change)(ComparisonSwitches&)) {
   change(settings.compare);
   return settings;
@@ -190,6 +199,7 @@ std::vector<ProtocolScenario> make_scenarios() {
   const auto d2d = [](ComparisonSwitches& c) { c.hits = HitMode::kDeviceToDevice; };
   const auto no_hits = [](ComparisonSwitches& c) { c.hits = HitMode::kOff; };
   const auto serial = [](ComparisonSwitches& c) { c.overlap = false; };
+  const auto side = [](ComparisonSwitches& c) { c.side_lookahead = true; };
   const auto by_layer = [](ComparisonSwitches& c) { c.epoch_invalidation = false; };
   return {
       {"decode_lookahead", "decode steps, predictions on, 6 slots", decode_settings(6, LookaheadMode::kOn),
@@ -202,6 +212,14 @@ std::vector<ProtocolScenario> make_scenarios() {
        run_decode},
       {"decode_measure", "decode steps whose predictions are counted but not fetched",
        decode_settings(4, LookaheadMode::kMeasure), run_decode},
+      {"decode_side", "decode steps, the next router on a stream of its own, 6 slots",
+       with_compare(decode_settings(6, LookaheadMode::kOn), side), run_decode},
+      {"decode_side_tight", "the same with 3 slots",
+       with_compare(decode_settings(3, LookaheadMode::kOn), side), run_decode},
+      {"decode_side_measure", "the same, counted but not fetched",
+       with_compare(decode_settings(4, LookaheadMode::kMeasure), side), run_decode},
+      {"decode_side_given_up", "the same, steps that fail inside a layer",
+       with_compare(decode_settings(7, LookaheadMode::kOn), side), run_side_given_up},
       {"decode_given_up", "steps that end between their layers", decode_settings(7, LookaheadMode::kOn),
        run_decode_given_up},
       {"short_prompt", "a prompt that goes the way of a decode step", pass_settings(Mode::kTouched, 6, 2),
@@ -221,6 +239,8 @@ std::vector<ProtocolScenario> make_scenarios() {
        run_back_to_back},
       {"stream_decode_between", "decode steps between the layers of a streaming pass", tiles,
        run_stream_decode_between},
+      {"stream_side_decode_between", "the same with the next router on a stream of its own",
+       with_compare(tiles, side), run_stream_decode_between},
       {"stream_given_up_between", "streaming passes given up between layers", tiles, run_given_up_between},
       {"stream_given_up_inside", "streaming passes given up inside a layer", with_compare(tiles, no_hits),
        run_given_up_inside},

@@ -158,6 +158,7 @@ MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, i
       activations_(device.allocate_array<float>(kMostRows * kTopK * kInner, "activations")),
       outputs_(device.allocate_array<float>(kMostRows * kTopK * kHidden, "outputs")),
       y_(device.allocate_array<float>(kMostRows * kHidden, "y")),
+      next_logits_(device.allocate_array<float>(kMostRows * kExperts, "next logits")),
       layers_(layers),
       experts_(device, *compute_, shared_rows().first(static_cast<size_t>(layers)), shape_of(layers),
                settings, kMostRows) {}
@@ -172,11 +173,21 @@ MoeInput MoeHarness::upload(const Batch& batch, int64_t layer) {
   input.x = numbers;
   input.routes = {ids_.as<int32_t>(), numbers + batch.rows * kHidden, batch.rows, kTopK};
   if (experts_.wants_lookahead() && layer + 1 < layers_) {
-    input.next_logits = numbers + batch.rows * (kHidden + kTopK);
+    input.next_logits = next_router(numbers + batch.rows * (kHidden + kTopK), batch.rows * kExperts);
   }
   input.activations = activations_.as<float>();
   input.outputs = outputs_.as<float>();
   return input;
+}
+
+const float* MoeHarness::next_router(const float* input, int64_t n) {
+  Stream& side = experts_.fork_lookahead(*compute_);
+  if (&side == compute_.get()) return input;  // came with this layer's routes
+  float* logits = next_logits_.as<float>();
+  side.launch(
+      {.name = "next router", .reads = {range_of(input, n)}, .writes = {range_of(logits, n)}},
+      [=](const HostContext&) { std::memcpy(logits, input, static_cast<size_t>(n) * sizeof(float)); });
+  return logits;
 }
 
 void MoeHarness::layers(const Batch& batch, int64_t from, int64_t to) {
@@ -204,8 +215,7 @@ void MoeHarness::prefill(const Batch& batch, const std::function<void(int64_t)>&
   experts_.end_prefill();
 }
 
-void MoeHarness::give_up_inside(const Batch& batch, int64_t layer, int wait) {
-  experts_.begin_prefill(batch.rows);
+void MoeHarness::fail_inside(const Batch& batch, int64_t layer, int wait) {
   layers(batch, 0, layer);
   GivingUpStream stream(*compute_, wait);
   bool given_up = false;
@@ -215,7 +225,18 @@ void MoeHarness::give_up_inside(const Batch& batch, int64_t layer, int wait) {
     given_up = true;
   }
   if (!given_up) throw std::logic_error("the layer has too few waits to be given up");
-  experts_.end_prefill();
+}
+
+void MoeHarness::give_up_inside(const Batch& batch, int64_t layer, int wait) {
+  experts_.begin_prefill(batch.rows);
+  fail_inside(batch, layer, wait);
+  experts_.give_up_prefill();
+}
+
+void MoeHarness::give_up_decode(const Batch& batch, int64_t layer) {
+  experts_.begin_decode(batch.rows);
+  fail_inside(batch, layer, 1);
+  experts_.give_up_decode();
 }
 
 void MoeHarness::finish() {

@@ -44,6 +44,8 @@ class MoeHarness {
   void prefill(const Batch& batch, const std::function<void(int64_t layer)>& between = {});
   /// A prefill whose layer `layer` throws at its `wait`-th wait; the layers before it ran.
   void give_up_inside(const Batch& batch, int64_t layer, int wait);
+  /// The same with a decode step, at the layer's first wait.
+  void give_up_decode(const Batch& batch, int64_t layer);
   /// Waits, compares all outputs and looks at what checks and audit found.
   void finish();
 
@@ -55,12 +57,14 @@ class MoeHarness {
     int64_t layer = 0;
     std::vector<float> y;
   };
+  void fail_inside(const Batch& batch, int64_t layer, int wait);
   MoeInput upload(const Batch& batch, int64_t layer);
+  const float* next_router(const float* input, int64_t n);
 
   ExploredDevice& device_;
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Event> result_;
-  Buffer numbers_, ids_, activations_, outputs_, y_;
+  Buffer numbers_, ids_, activations_, outputs_, y_, next_logits_;
   std::vector<std::unique_ptr<Output>> results_;  // addresses stay
   const int64_t layers_;
   ResidentExperts experts_;

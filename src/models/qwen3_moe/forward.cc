@@ -132,10 +132,12 @@ class Qwen3Moe final : public Model {
     const ModelConfig& c = config_;
     Workspace& w = workspace_;
     const bool ahead = experts.wants_lookahead() && moe.stacked.n > c.experts;
-    if (ahead) {
+    Stream& next = ahead ? experts.fork_lookahead(stream) : stream;
+    if (ahead && &next == &stream) {
       linear(stream, w.h, rows, moe.stacked, nullptr, w.router_logits);
       split_columns(stream, w.router_logits, rows, c.experts, w.own_logits, w.next_logits);
     } else {
+      if (ahead) linear(next, w.h, rows, moe.next_router, nullptr, w.next_logits);
       linear(stream, w.h, rows, moe.router, nullptr, w.own_logits);
     }
     router_top_k(stream, w.own_logits, rows, c.experts, c.top_k, c.renormalise, w.expert_ids,

@@ -76,6 +76,10 @@ void read_routers(DenseWeightReader& reader, const ModelConfig& c, std::vector<L
                                    ? reader.stacked(names[at], names[at + 1], c.experts, c.hidden)
                                    : reader.matrix(names[at], c.experts, c.hidden);
     moe.router.n = c.experts;
+    if (moe.stacked.n == c.experts) continue;
+    moe.next_router = moe.router;
+    moe.next_router.data = static_cast<const std::byte*>(moe.stacked.data) +
+                           weight_bytes(moe.stacked.format, c.experts, c.hidden);
   }
 }
 
