@@ -50,6 +50,18 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
           {"row_bytes", layer.row_bytes}};
 }
 
+/// 0 for auto.
+int64_t whole_number_or_auto(const char* flag, const std::string& text) {
+  if (text == "auto") return 0;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string(flag) + " " + text + ": expected a number from 1 up, or auto");
+  }
+  return value;
+}
+
 }  // namespace
 
 void ExpertOptions::add_to(Command& command) {
@@ -62,7 +74,7 @@ void ExpertOptions::add_to(Command& command) {
       .group(group)
       .show_default();
   command.option("--prefill-mode", prefill, "How a prompt's experts cross the link")
-      .one_of({"auto", "stream", "touched"})
+      .one_of({"auto", "stream", "touched", "layer-major"})
       .group(group)
       .show_default();
   command.option("--lookahead", lookahead, "Fetch the experts that the next layer will probably want")
@@ -104,6 +116,11 @@ void ExpertOptions::add_to(Command& command) {
   command.option("--prefill-ring", ring_slots, "Slots that a pass borrows (two tiles); 0 chooses")
       .at_least(0)
       .advanced();
+  command
+      .option(
+          "--prefill-group", prefill_group,
+          "Most tokens of a prompt that pass each layer together (layer-major), or auto: what 256 MiB hold")
+      .advanced();
 }
 
 ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
@@ -111,20 +128,15 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   ExpertSettings s;
   s.slots = parse_slots(slots, shape);
   s.ring_slots = ring_slots;
-  s.prefill = prefill == "stream"    ? PrefillMode::kStream
-              : prefill == "touched" ? PrefillMode::kTouched
-                                     : PrefillMode::kAuto;
+  s.prefill = prefill == "stream"        ? PrefillMode::kStream
+              : prefill == "touched"     ? PrefillMode::kTouched
+              : prefill == "layer-major" ? PrefillMode::kLayerMajor
+                                         : PrefillMode::kAuto;
+  s.prefill_group = whole_number_or_auto("--prefill-group", prefill_group);
   s.lookahead = lookahead == "off"  ? LookaheadMode::kOff
                 : lookahead == "on" ? LookaheadMode::kOn
                                     : LookaheadMode::kMeasure;
-  if (budget != "auto") {
-    const auto [end, error] =
-        std::from_chars(budget.data(), budget.data() + budget.size(), s.lookahead_budget);
-    if (error != std::errc() || end != budget.data() + budget.size() || s.lookahead_budget < 1) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "--lookahead-budget " + budget + ": expected a number from 1 up, or auto");
-    }
-  }
+  s.lookahead_budget = whole_number_or_auto("--lookahead-budget", budget);
   s.policy = policy == "scored" ? SlotPolicy::kScored : SlotPolicy::kLru;
   s.audit_every = audit_every;
   s.compare.overlap = overlap == "on";
@@ -157,9 +169,10 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
           format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "\n";
   for (const PassRecord& pass : report.passes) {
     char line[160];
-    std::snprintf(line, sizeof line, "prompt pass: %lld tokens, %s, predicted %.1f ms, took %.1f ms\n",
-                  static_cast<long long>(pass.rows), std::string(name_of(pass.way)).c_str(),
-                  pass.predicted_ms, pass.actual_ms);
+    std::snprintf(line, sizeof line,
+                  "prompt pass: %lld tokens in %lld chunks, %s, predicted %.1f ms, took %.1f ms\n",
+                  static_cast<long long>(pass.rows), static_cast<long long>(pass.chunks),
+                  std::string(name_of(pass.way)).c_str(), pass.predicted_ms, pass.actual_ms);
     text += line;
   }
   text += "host waits:";
@@ -185,6 +198,7 @@ std::string report_json(const ExpertReport& report, const Device& device) {
   for (const PassRecord& pass : report.passes) {
     passes.push_back({{"way", name_of(pass.way)},
                       {"tokens", pass.rows},
+                      {"chunks", pass.chunks},
                       {"resident_rows", pass.resident_rows},
                       {"streamed_bytes", pass.streamed_bytes},
                       {"predicted_ms", pass.predicted_ms},

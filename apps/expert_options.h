@@ -11,7 +11,8 @@ namespace sluice::apps {
 class Command;
 
 struct ExpertOptions {
-  std::string slots = "auto", prefill = "auto", lookahead = "on", budget = "auto", policy = "lru";
+  std::string slots = "auto", prefill = "auto", lookahead = "on", budget = "auto", policy = "lru",
+              prefill_group = "auto";
   std::string report_file;
   int64_t audit_every = 0;
   // Switches for comparison with published engines.

@@ -86,6 +86,14 @@ void print_lines(const PlanOptions& options) {
        "device; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
   line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
        "device; " + std::to_string(context) + " tokens in f32");
+  if (settings.slots > 0 &&
+      (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
+    const BatchUse use =
+        loaded.runtime->resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
+    const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
+    line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),
+         "device; " + std::to_string(tokens) + " tokens that pass each layer together");
+  }
   line("expert rows", info.expert_bytes, "host, page-locked where a GPU reads them");
 }
 

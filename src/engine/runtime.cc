@@ -1,6 +1,8 @@
 // Chooses the executor of a model's experts.
 #include "engine/runtime.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 ExpertShape expert_shape(const ModelInfo& info) {
@@ -17,6 +19,24 @@ Runtime::Runtime(Device& device, Model& model, const ExpertSettings& settings)
     direct_ = std::make_unique<DirectExecutor>(model.expert_rows());
     executor_ = direct_.get();
   }
+}
+
+void Runtime::reserve_group(int64_t tokens) {
+  if (!resident_) return;
+  const ExpertSettings& settings = resident_->settings();
+  if (settings.prefill != PrefillMode::kAuto && settings.prefill != PrefillMode::kLayerMajor) return;
+  const BatchUse use = resident_->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
+  const int64_t rows = std::min(tokens, most_group_tokens(model_.info(), settings, use));
+  if (rows > group_tokens()) group_memory_ = model_.make_batch_memory(use, rows);
+}
+
+uint64_t group_bytes_per_token(const ModelInfo& info, BatchUse use) {
+  return BatchMemory::bytes_per_token(use, info.hidden, info.kv.head_dim / 2, info.top_k);
+}
+
+int64_t most_group_tokens(const ModelInfo& info, const ExpertSettings& settings, BatchUse use) {
+  if (settings.prefill_group > 0) return settings.prefill_group;
+  return std::max<int64_t>(1, static_cast<int64_t>(kGroupBytes / group_bytes_per_token(info, use)));
 }
 
 }  // namespace sluice

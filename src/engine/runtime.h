@@ -24,6 +24,13 @@ class Runtime {
   ResidentExperts* resident() const { return resident_.get(); }
   MoeExecutor& experts() const { return *executor_; }
 
+  /// Makes room for layer-major groups of up to `tokens` tokens, cut to what the settings allow; none where
+  /// prompts never go that way. Sessions ask when they are made. Throws Error kOutOfMemory.
+  void reserve_group(int64_t tokens);
+  /// Null where nothing was reserved. Belongs to the running prefill.
+  const BatchMemory* group_memory() const { return group_memory_.get(); }
+  int64_t group_tokens() const { return group_memory_ ? group_memory_->max_rows : 0; }
+
  private:
   Device& device_;
   Model& model_;
@@ -31,7 +38,13 @@ class Runtime {
   std::unique_ptr<DirectExecutor> direct_;
   std::unique_ptr<ResidentExperts> resident_;
   MoeExecutor* executor_ = nullptr;
+  std::unique_ptr<BatchMemory> group_memory_;
 };
+
+/// Device memory of a layer-major group for each of its tokens.
+uint64_t group_bytes_per_token(const ModelInfo& info, BatchUse use);
+/// Most tokens of a group: what the settings say, else what kGroupBytes hold.
+int64_t most_group_tokens(const ModelInfo& info, const ExpertSettings& settings, BatchUse use);
 
 ExpertShape expert_shape(const ModelInfo& info);
 

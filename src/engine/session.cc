@@ -24,9 +24,11 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 Session::Session(Runtime& runtime, const SessionOptions& options)
     : runtime_(runtime),
       observed_(runtime.experts(), runtime.device(), runtime.model().info().moe_layers),
-      batch_(runtime.model().make_batch()),
+      memory_(runtime.model().make_batch_memory(BatchUse::kAlone, runtime.model().max_rows())),
       cache_(runtime.device(), runtime.model().info().kv, capacity_of(runtime.model(), options)),
-      chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, runtime.model().max_rows())) {}
+      chunk_tokens_(std::clamp<int64_t>(options.chunk_tokens, 1, runtime.model().max_rows())) {
+  if (capacity() > chunk_tokens_) runtime.reserve_group(capacity());
+}
 
 void Session::check_ids(std::span<const int32_t> ids) const {
   if (ids.empty())
@@ -45,50 +47,92 @@ void Session::check_ids(std::span<const int32_t> ids) const {
   }
 }
 
-void Session::run_layers(bool decode) {
+int64_t Session::rows_together(int64_t rows) const {
+  const ResidentExperts* resident = runtime_.resident();
+  if (resident == nullptr) return std::min(rows, chunk_tokens_);
+  return resident->rows_together(rows, chunk_tokens_, runtime_.group_tokens());
+}
+
+void Session::make_batches(std::span<const int32_t> ids) {
+  const auto rows = static_cast<int64_t>(ids.size());
+  const bool group = rows > chunk_tokens_;
+  batches_.clear();
+  for (int64_t at = 0; at < rows; at += chunk_tokens_) {
+    Batch& batch = batches_.emplace_back();
+    batch.memory = group ? runtime_.group_memory() : memory_.get();
+    batch.first_row = at;
+    batch.rows = std::min(chunk_tokens_, rows - at);
+    batch.first_position = cache_.length() + at;
+    batch.cache = &cache_;
+  }
+  runtime_.compute().copy("ids", batches_.front().ids(), ids.data(), ids.size_bytes());
+}
+
+void Session::run_layer(int64_t layer) {
+  Model& model = runtime_.model();
   Stream& stream = runtime_.compute();
+  blocks_.clear();
+  for (size_t c = 0; c < batches_.size(); ++c) {
+    if (c > 0 && between_layers_) between_layers_();
+    const auto block = model.layer_to_experts(stream, layer, batches_[c], observed_);
+    if (block) blocks_.push_back(*block);
+  }
+  if (blocks_.empty()) return;
+  observed_.run_blocks(stream, blocks_);
+  for (size_t c = 0; c < batches_.size(); ++c) model.layer_from_experts(stream, batches_[c], blocks_[c]);
+}
+
+void Session::run_layers(bool decode) {
+  for (Batch& batch : batches_) runtime_.model().embed(runtime_.compute(), batch);
+  for (int64_t l = 0; l < info().layers; ++l) {
+    run_layer(l);
+    if (!decode && between_layers_ && l + 1 < info().layers) between_layers_();
+  }
+}
+
+void Session::queue(std::span<const int32_t> ids, bool decode) {
+  const auto rows = static_cast<int64_t>(ids.size());
+  make_batches(ids);
   ResidentExperts* resident = runtime_.resident();
-  if (resident != nullptr)
-    decode ? resident->begin_decode(batch_->rows) : resident->begin_prefill(batch_->rows);
+  if (resident == nullptr) return run_layers(decode);
+  decode ? resident->begin_decode(rows) : resident->begin_prefill(rows, chunk_tokens_);
   try {
-    runtime_.model().embed(stream, *batch_);
-    for (int64_t l = 0; l < info().layers; ++l) {
-      runtime_.model().layer(stream, l, *batch_, observed_);
-      if (!decode && between_layers_ && l + 1 < info().layers) between_layers_();
-    }
+    run_layers(decode);
   } catch (...) {
-    if (resident != nullptr) decode ? resident->give_up_decode() : resident->give_up_prefill();
+    decode ? resident->give_up_decode() : resident->give_up_prefill();
     throw;
   }
-  if (resident == nullptr) return;
   decode ? resident->end_decode() : resident->end_prefill();
   resident->queue_checks();
 }
 
-std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode) {
-  const auto rows = static_cast<int64_t>(ids.size());
+std::span<const float> Session::wait_for_logits(const Batch& batch, int64_t rows) {
   Stream& stream = runtime_.compute();
-  Batch& batch = *batch_;
-  batch.rows = rows;
-  batch.first_position = cache_.length();
-  batch.cache = &cache_;
-  stream.copy("ids", batch.ids(), ids.data(), ids.size_bytes());
-  run_layers(decode);
-  const auto values = static_cast<size_t>(logit_rows * info().vocab_size);
-  if (logit_rows > 0) {
+  const auto values = static_cast<size_t>(rows * info().vocab_size);
+  if (rows > 0) {
     if (device_logits_.bytes() < values * sizeof(float)) {
       device_logits_ = runtime_.device().allocate(values * sizeof(float), "logits");
     }
     logits_.resize(values);
-    runtime_.model().logits(stream, batch, logit_rows, device_logits_.as<float>());
+    runtime_.model().logits(stream, batch, rows, device_logits_.as<float>());
     stream.copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
   }
-  runtime_.device().wait(stream, logit_rows > 0 ? "logits" : "prefill chunk");  // `ids` is the caller's
-  if (runtime_.resident() != nullptr) runtime_.resident()->check();
-  // Only now: keys and values of a forward that failed must not serve a later prompt.
-  cache_.advance(rows);
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  runtime_.device().wait(stream, rows > 0 ? "logits" : "prefill chunk");  // the ids are the caller's
   return {logits_.data(), values};
+}
+
+// After a wait. Only now: keys and values of a forward that failed must not serve a later prompt.
+void Session::keep(std::span<const int32_t> ids) {
+  if (runtime_.resident() != nullptr) runtime_.resident()->check();
+  cache_.advance(static_cast<int64_t>(ids.size()));
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode) {
+  queue(ids, decode);
+  const std::span<const float> logits = wait_for_logits(batches_.back(), logit_rows);
+  keep(ids);
+  return logits;
 }
 
 std::span<const float> Session::prefill(std::span<const int32_t> ids) {
@@ -98,11 +142,12 @@ std::span<const float> Session::prefill(std::span<const int32_t> ids) {
   cache_.truncate(cached_tokens_);
   ids_.resize(static_cast<size_t>(cached_tokens_));
   std::span<const int32_t> rest = ids.subspan(static_cast<size_t>(cached_tokens_));
-  while (static_cast<int64_t>(rest.size()) > chunk_tokens_) {
-    forward(rest.first(static_cast<size_t>(chunk_tokens_)), 0, false);
-    rest = rest.subspan(static_cast<size_t>(chunk_tokens_));
+  while (true) {
+    const auto rows = static_cast<size_t>(rows_together(static_cast<int64_t>(rest.size())));
+    if (rows == rest.size()) return forward(rest, 1, false);
+    forward(rest.first(rows), 0, false);
+    rest = rest.subspan(rows);
   }
-  return forward(rest, 1, false);
 }
 
 std::span<const float> Session::decode(int32_t id) {
@@ -121,10 +166,15 @@ void Session::run_all(std::span<const int32_t> ids, int64_t decode_from,
   ids_.clear();
   const auto n = static_cast<int64_t>(ids.size());
   for (int64_t at = 0; at < n;) {
-    const int64_t rows = at >= decode_from ? 1 : std::min({chunk_tokens_, decode_from - at, n - at});
-    const auto logits =
-        forward(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), rows, at >= decode_from);
-    sink(at, logits, rows);
+    const bool decode = at >= decode_from;
+    const int64_t rows = decode ? 1 : rows_together(std::min(decode_from, n) - at);
+    const auto part = ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
+    queue(part, decode);
+    for (const Batch& batch : batches_) {
+      const std::span<const float> logits = wait_for_logits(batch, batch.rows);
+      if (batch.first_row == 0) keep(part);
+      sink(batch.first_position, logits, batch.rows);
+    }
     at += rows;
   }
 }

@@ -24,9 +24,10 @@ class Session {
   Session(Runtime& runtime, const SessionOptions& options);
 
   /// Makes the sequence equal to `ids`: keeps the longest common prefix with what was run before, forgets the
-  /// rest, and runs what is missing in chunks (at least the last token). Returns the logits of the last token
-  /// [vocab_size]. Throws Error kInvalidArgument: an empty sequence, an id outside the vocabulary, or "prompt
-  /// is too long: N tokens > M maximum".
+  /// rest, and runs what is missing in chunks (at least the last token), one after the other or a group of
+  /// them layer by layer; that changes no bit. Returns the logits of the last token [vocab_size]. Throws
+  /// Error kInvalidArgument: an empty sequence, an id outside the vocabulary, or "prompt is too long: N
+  /// tokens > M maximum".
   std::span<const float> prefill(std::span<const int32_t> ids);
   /// Appends one token and returns its logits. Throws as prefill.
   std::span<const float> decode(int32_t id);
@@ -43,17 +44,26 @@ class Session {
   int64_t capacity() const { return cache_.capacity(); }
   const ModelInfo& info() const { return runtime_.model().info(); }
 
-  /// Called between two layers of a prefill; may decode with another session of the same runtime.
+  /// Called between two layers of a prefill, and between the chunks of a layer; may decode with another
+  /// session of the same runtime.
   void between_layers(std::function<void()> call) { between_layers_ = std::move(call); }
 
  private:
   void check_ids(std::span<const int32_t> ids) const;
-  std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode);
+  int64_t rows_together(int64_t rows) const;
+  void queue(std::span<const int32_t> ids, bool decode);
+  void make_batches(std::span<const int32_t> ids);
   void run_layers(bool decode);
+  void run_layer(int64_t layer);
+  std::span<const float> wait_for_logits(const Batch& batch, int64_t rows);
+  void keep(std::span<const int32_t> ids);
+  std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode);
 
   Runtime& runtime_;
   ObservedExecutor observed_;
-  std::unique_ptr<Batch> batch_;
+  std::unique_ptr<BatchMemory> memory_;  // of one chunk
+  std::vector<Batch> batches_;           // of the running forward: one, or the chunks of a group
+  std::vector<MoeBlock> blocks_;         // of the running layer
   KvCache cache_;
   int64_t chunk_tokens_;
   int64_t cached_tokens_ = 0;

@@ -23,13 +23,28 @@ void DirectExecutor::run(Stream& compute, const MoeInput& input, float* y) {
 }
 
 void ObservedExecutor::run(Stream& compute, const MoeInput& input, float* y) {
+  const MoeBlock block{input, y};
+  run_blocks(compute, {&block, 1});
+}
+
+void ObservedExecutor::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
   if (observer_) {
-    ids_.resize(static_cast<size_t>(input.routes.rows * input.routes.k));
-    compute.copy("routes", ids_.data(), input.routes.ids, ids_.size() * sizeof(int32_t));
+    int64_t rows = 0, k = 0;
+    for (const MoeBlock& block : blocks) {
+      rows += block.input.routes.rows;
+      k = block.input.routes.k;
+    }
+    ids_.resize(static_cast<size_t>(rows * k));
+    int32_t* target = ids_.data();
+    for (const MoeBlock& block : blocks) {
+      const int64_t n = block.input.routes.rows * k;
+      compute.copy("routes", target, block.input.routes.ids, static_cast<size_t>(n) * sizeof(int32_t));
+      target += n;
+    }
     device_.wait(compute, "observed routes");
-    observer_(layer_numbers_[static_cast<size_t>(input.layer)], ids_, input.routes.rows);
+    observer_(layer_numbers_[static_cast<size_t>(blocks.front().input.layer)], ids_, rows);
   }
-  inner_.run(compute, input, y);
+  inner_.run_blocks(compute, blocks);
 }
 
 }  // namespace sluice

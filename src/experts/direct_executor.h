@@ -32,6 +32,7 @@ class ObservedExecutor final : public MoeExecutor {
   bool wants_lookahead() const override { return inner_.wants_lookahead(); }
   Stream& fork_lookahead(Stream& compute) override { return inner_.fork_lookahead(compute); }
   void run(Stream& compute, const MoeInput& input, float* y) override;
+  void run_blocks(Stream& compute, std::span<const MoeBlock> blocks) override;
 
  private:
   MoeExecutor& inner_;

@@ -23,6 +23,13 @@ struct MoeInput {
   float* outputs = nullptr;      // scratch [rows * k, hidden]
 };
 
+/// One batch of a layer: what goes in, and where the weighted sums go, y [rows, hidden]. y may lie where
+/// input.x does; the batches of one call may share activations, and outputs where the executor says so.
+struct MoeBlock {
+  MoeInput input;
+  float* y = nullptr;
+};
+
 /// Makes routed experts computable and computes them.
 class MoeExecutor {
  public:
@@ -35,6 +42,10 @@ class MoeExecutor {
   virtual Stream& fork_lookahead(Stream& compute) { return compute; }
   /// y [rows, hidden] = the weighted sum over each row's experts, in top-k order. Enqueues on `compute`.
   virtual void run(Stream& compute, const MoeInput& input, float* y) = 0;
+  /// The same for several batches of one layer, in order of their tokens.
+  virtual void run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
+    for (const MoeBlock& block : blocks) run(compute, block.input, block.y);
+  }
 };
 
 /// Sees the experts that were chosen: the model's layer number, ids [rows, k] in descending score.

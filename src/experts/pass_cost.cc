@@ -14,6 +14,8 @@ std::string_view name_of(PassWay way) {
       return "touched";
     case PassWay::kStream:
       return "stream";
+    case PassWay::kLayerMajor:
+      return "layer-major";
   }
   return "unknown";
 }
@@ -23,40 +25,69 @@ double distinct_experts(const ExpertShape& shape, int64_t rows) {
   return experts * (1 - std::pow(1 - static_cast<double>(shape.top_k) / experts, static_cast<double>(rows)));
 }
 
-PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
-                      const PassQuestion& question) {
+namespace {
+
+bool streams(PassWay way) { return way == PassWay::kStream || way == PassWay::kLayerMajor; }
+
+PassForecast forecast_pass(PassWay way, const ExpertShape& shape, const PassRates& rates,
+                           const PassQuestion& question, int64_t rows) {
   const auto all = static_cast<double>(shape.layers * shape.experts);
   const double absent =
       all - static_cast<double>(std::min<int64_t>(question.resident_rows, shape.layers * shape.experts));
-  const double wanted = way == PassWay::kStream
-                            ? all
-                            : static_cast<double>(shape.layers) * distinct_experts(shape, question.rows);
+  const double wanted =
+      streams(way) ? all : static_cast<double>(shape.layers) * distinct_experts(shape, rows);
   PassForecast result;
   result.way = way;
   result.bytes = wanted * absent / all * static_cast<double>(question.row_bytes);
   const double link = rates.link_bytes_per_ms > 0 ? result.bytes / rates.link_bytes_per_ms : 0;
-  const double compute = rates.compute_ms_per_token * static_cast<double>(question.rows);
+  const double compute = rates.compute_ms_per_token * static_cast<double>(rows);
   // Streamed copies run beside the products; a gather starts when the routes are known, and the products wait
   // for it.
-  result.ms = way == PassWay::kStream ? std::max(link, compute) : link + compute;
+  result.ms = streams(way) ? std::max(link, compute) : link + compute;
+  return result;
+}
+
+}  // namespace
+
+PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
+                      const PassQuestion& question) {
+  const int64_t chunk = question.chunk_rows;
+  if (way == PassWay::kLayerMajor || chunk == 0 || chunk >= question.rows) {
+    return forecast_pass(way, shape, rates, question, question.rows);
+  }
+  const auto chunks = static_cast<double>(question.rows / chunk);
+  const PassForecast full = forecast_pass(way, shape, rates, question, chunk);
+  PassForecast result{way, chunks * full.bytes, chunks * full.ms};
+  if (question.rows % chunk != 0) {
+    const PassForecast rest = forecast_pass(way, shape, rates, question, question.rows % chunk);
+    result.bytes += rest.bytes;
+    result.ms += rest.ms;
+  }
   return result;
 }
 
 PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates,
                         const PassQuestion& question) {
+  if (mode == PrefillMode::kLayerMajor) return forecast(PassWay::kLayerMajor, shape, rates, question);
   PassForecast best = forecast(PassWay::kStream, shape, rates, question);
+  if (mode == PrefillMode::kStream) return best;
   const auto consider = [&](PassWay way) {
     const PassForecast other = forecast(way, shape, rates, question);
     // A tie goes against streaming, which empties its region.
     if (other.ms <= best.ms || mode == PrefillMode::kTouched) best = other;
   };
-  if (mode == PrefillMode::kStream) return best;
   if (question.ensure_fits) {
     consider(PassWay::kEnsure);
   } else if (question.touched_fits) {
     consider(PassWay::kTouched);
   }
   return best;
+}
+
+bool layer_major_wins(const ExpertShape& shape, const PassRates& rates, const PassQuestion& question) {
+  const PassForecast together = forecast(PassWay::kLayerMajor, shape, rates, question);
+  const PassForecast apart = choose_way(PrefillMode::kAuto, shape, rates, question);
+  return apart.way == PassWay::kStream ? together.ms <= apart.ms : together.ms < apart.ms;
 }
 
 }  // namespace sluice

@@ -9,8 +9,8 @@
 namespace sluice {
 
 /// How the experts of one forward become computable.
-enum class PassWay { kEnsure, kTouched, kStream };
-std::string_view name_of(PassWay way);  // "ensure", "touched", "stream"
+enum class PassWay { kEnsure, kTouched, kStream, kLayerMajor };
+std::string_view name_of(PassWay way);  // "ensure", "touched", "stream", "layer-major"
 
 /// Rates of this machine, refined by every pass.
 struct PassRates {
@@ -18,8 +18,10 @@ struct PassRates {
   double compute_ms_per_token = 0;  // a token through all layers, experts resident; 0: not measured yet
 };
 
+/// Tokens of one prompt that are to pass all layers, in chunks of chunk_rows.
 struct PassQuestion {
   int64_t rows = 0;           // tokens
+  int64_t chunk_rows = 0;     // 0: one chunk
   int64_t resident_rows = 0;  // experts resident now, of all layers
   uint64_t row_bytes = 0;     // of one expert (the mean over layers)
   bool ensure_fits = false, touched_fits = false;
@@ -35,13 +37,16 @@ struct PassForecast {
 /// Real routes are narrower, so this is an upper estimate.
 double distinct_experts(const ExpertShape& shape, int64_t rows);
 
-/// Time of one way: the longer of link and compute, since they overlap (ensure: their sum, nothing is ahead).
+/// Time of one way over all chunks. Streaming: the longer of link and compute, since they overlap; for each
+/// chunk, or once where the chunks pass layer by layer. Ensure and touched: their sum, nothing is ahead.
 PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
                       const PassQuestion& question);
 
-/// The quickest way that fits and that `mode` allows (a forced way that does not fit falls to stream; the
-/// report says so).
+/// The quickest way that fits and that `mode` allows, for one chunk (a forced way that does not fit falls to
+/// stream; the report says so).
 PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates,
                         const PassQuestion& question);
+/// Whether all chunks should pass layer by layer together. A tie goes to it: fewer bytes cross.
+bool layer_major_wins(const ExpertShape& shape, const PassRates& rates, const PassQuestion& question);
 
 }  // namespace sluice

@@ -62,22 +62,41 @@ void ResidentExperts::give_up_decode() {
   current_ = pass_ != nullptr ? pass_ : &decode_;
 }
 
-void ResidentExperts::begin_prefill(int64_t rows) {
-  SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
+PassQuestion ResidentExperts::question(int64_t rows, int64_t chunk_rows) const {
   PassQuestion question;
   question.rows = rows;
+  question.chunk_rows = chunk_rows;
   question.resident_rows = known_resident_;
   for (const LayerState& layer : state_.layers) question.row_bytes += layer.pool->layout.row_bytes;
   question.row_bytes /= state_.layers.size();
-  const int64_t most = std::min(rows * state_.shape.top_k, state_.shape.experts);
+  const int64_t pass_rows = std::min(rows, chunk_rows);
+  const int64_t most = std::min(pass_rows * state_.shape.top_k, state_.shape.experts);
   question.ensure_fits =
-      rows <= kAdoptRows && std::all_of(state_.pools.begin(), state_.pools.end(),
-                                        [&](const auto& pool) { return most <= pool->slots; });
-  question.touched_fits = touched_.fits(rows);
-  const PassForecast choice = choose_way(state_.settings.prefill, state_.shape, rates_, question);
+      pass_rows <= kAdoptRows && std::all_of(state_.pools.begin(), state_.pools.end(),
+                                             [&](const auto& pool) { return most <= pool->slots; });
+  question.touched_fits = touched_.fits(pass_rows);
+  return question;
+}
+
+int64_t ResidentExperts::rows_together(int64_t rows, int64_t chunk_rows, int64_t most) const {
+  const PrefillMode mode = state_.settings.prefill;
+  const int64_t group = rows <= most ? rows : most / chunk_rows * chunk_rows;
+  const bool allowed = mode == PrefillMode::kAuto || mode == PrefillMode::kLayerMajor;
+  if (!allowed || group <= chunk_rows) return std::min(rows, chunk_rows);
+  const bool wins =
+      mode == PrefillMode::kLayerMajor || layer_major_wins(state_.shape, rates_, question(group, chunk_rows));
+  return wins ? group : chunk_rows;
+}
+
+void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
+  SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
+  const bool group = rows > chunk_rows;
+  const PassForecast choice = choose_way(group ? PrefillMode::kLayerMajor : state_.settings.prefill,
+                                         state_.shape, rates_, question(rows, chunk_rows));
   record_ = {};
   record_.way = choice.way;
   record_.rows = rows;
+  record_.chunks = (rows + chunk_rows - 1) / chunk_rows;
   record_.predicted_ms = choice.ms;
   pass_start_ = std::chrono::steady_clock::now();
   switch (choice.way) {
@@ -90,6 +109,7 @@ void ResidentExperts::begin_prefill(int64_t rows) {
       pass_ = &touched_;
       break;
     case PassWay::kStream:
+    case PassWay::kLayerMajor:
       stream_.begin(kAdoptRows);
       record_.resident_rows = known_resident_ = stream_.resident_rows();
       pass_ = &stream_;

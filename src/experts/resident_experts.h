@@ -19,6 +19,7 @@ namespace sluice {
 struct PassRecord {
   PassWay way = PassWay::kStream;
   int64_t rows = 0;
+  int64_t chunks = 1;
   int64_t resident_rows = 0;  // at its begin
   uint64_t streamed_bytes = 0;
   double predicted_ms = 0, actual_ms = 0;
@@ -49,12 +50,20 @@ class ResidentExperts final : public MoeExecutor {
   ResidentExperts(Device& device, Stream& compute, std::span<const LayerRows> rows, const ExpertShape& shape,
                   const ExpertSettings& settings, int64_t max_rows);
 
+  /// How many of the next `rows` tokens of a prompt should go together: one chunk, or a group of chunks of at
+  /// most `most` tokens where each expert then crosses the link once for all of them.
+  int64_t rows_together(int64_t rows, int64_t chunk_rows, int64_t most) const;
+  /// Whether blocks of one run_blocks() need outputs of their own.
+  bool splits_layers() const { return stream_.splits_layers(); }
+
   /// Brackets one forward of `rows` tokens. A decode step may run between the layers of a prefill pass, if
   /// slots - ring slots >= min_slots(). begin_decode() throws Error kInvalidArgument inside a streaming pass
   /// without epoch invalidation, where nothing protects the slots that the pass counts on.
   void begin_decode(int64_t rows);
   void end_decode();
-  void begin_prefill(int64_t rows);
+  /// A prefill of rows > chunk_rows is a group: each layer is one run_blocks() of all its chunks.
+  void begin_prefill(int64_t rows, int64_t chunk_rows);
+  void begin_prefill(int64_t rows) { begin_prefill(rows, rows); }
   void end_prefill();
   /// In place of end_decode() or end_prefill() where an error ended the forward: joins what is under way and
   /// closes the pass, so that the next forward finds everything as usual.
@@ -64,6 +73,9 @@ class ResidentExperts final : public MoeExecutor {
   bool wants_lookahead() const override { return current_->wants_lookahead(); }
   Stream& fork_lookahead(Stream& compute) override { return current_->fork_lookahead(compute); }
   void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
+  void run_blocks(Stream& compute, std::span<const MoeBlock> blocks) override {
+    current_->run_blocks(compute, blocks);
+  }
 
   /// At the end of a forward, before the host waits for its result: queues what check() looks at, and every
   /// settings().audit_every-th time the audit. No wait of its own.
@@ -78,6 +90,7 @@ class ResidentExperts final : public MoeExecutor {
 
  private:
   void measure_link();
+  PassQuestion question(int64_t rows, int64_t chunk_rows) const;
   void close_pass();
 
   ExpertState state_;

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-enum class PrefillMode { kAuto, kStream, kTouched };
+enum class PrefillMode { kAuto, kStream, kTouched, kLayerMajor };
 enum class HitMode { kInPlace, kDeviceToDevice, kOff };
 enum class LookaheadMode { kOff, kMeasure, kOn };
 
@@ -27,6 +27,7 @@ struct ExpertSettings {
   int64_t slots = 0;       // S; 0: experts are read from host memory, without slots
   int64_t ring_slots = 0;  // R, the region that a streaming pass borrows; 0: chosen from S and the model
   PrefillMode prefill = PrefillMode::kAuto;
+  int64_t prefill_group = 0;  // most tokens that pass a layer together; 0: what kGroupBytes hold
   LookaheadMode lookahead = LookaheadMode::kOn;
   int64_t lookahead_budget = 0;  // predictions a layer and step; 0: the default of 4
   SlotPolicy policy = SlotPolicy::kLru;
@@ -34,6 +35,9 @@ struct ExpertSettings {
   ComparisonSwitches compare;
   ProtocolMutations mutations;  // tests alone
 };
+
+/// Device memory that a layer-major group may take where nothing else is said.
+inline constexpr uint64_t kGroupBytes = uint64_t{256} << 20;
 
 /// Sizes that a setting is checked against.
 struct ExpertShape {

@@ -181,9 +181,20 @@ void StreamPass::gather_hits(const Tile& tile) {
   state_.compute.copy_batch("gather hits", entries);
 }
 
-void StreamPass::adopt(const Tile& tile, const MoeInput& input) {
-  const int64_t rows = std::min(adopt_rows_, input.routes.rows);
-  if (rows == 0 || !state_.settings.compare.epoch_invalidation) return;
+void StreamPass::adopt_last(const Tile& tile, std::span<const MoeBlock> blocks) {
+  if (!state_.settings.compare.epoch_invalidation) return;
+  size_t first = blocks.size();
+  int64_t left = adopt_rows_;
+  for (; first > 0 && left > 0; --first) left -= blocks[first - 1].input.routes.rows;
+  // Oldest first, so that the last rows are the last to be evicted.
+  for (size_t b = first; b < blocks.size(); ++b) {
+    const int64_t rows = blocks[b].input.routes.rows + (b == first ? std::min<int64_t>(left, 0) : 0);
+    if (rows > 0) adopt(tile, blocks[b].input, rows);
+  }
+}
+
+// The experts of the last `rows` rows.
+void StreamPass::adopt(const Tile& tile, const MoeInput& input, int64_t rows) {
   const LayerState& layer = state_.layers[tile.layer];
   int32_t* where = region_slots_.as<int32_t>();
   const int64_t experts = state_.shape.experts;
@@ -200,8 +211,15 @@ void StreamPass::adopt(const Tile& tile, const MoeInput& input) {
               layer.pool->layout.row_bytes);
 }
 
+bool StreamPass::splits_layers() const { return tiles_.size() > state_.layers.size(); }
+
 void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
-  const auto l = static_cast<size_t>(input.layer);
+  const MoeBlock block{input, y};
+  run_blocks(compute, {&block, 1});
+}
+
+void StreamPass::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
+  const auto l = static_cast<size_t>(blocks.front().input.layer);
   const LayerState& layer = state_.layers[l];
   const int32_t* row_of = table_.as<int32_t>() + index(l, 0);
   const size_t ahead = state_.settings.compare.overlap ? 2 : 1;
@@ -210,17 +228,23 @@ void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
     prefetch_until(t + ahead);
     compute.wait(*tile.half().ready);
     if (state_.settings.compare.hits == HitMode::kDeviceToDevice) gather_hits(tile);
-    expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last,
-                    input.activations, input.outputs);
+    for (const MoeBlock& block : blocks) {
+      const MoeInput& input = block.input;
+      expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last,
+                      input.activations, input.outputs);
+      // At once, so that blocks whose experts cross in one tile can share the memory of their outputs.
+      if (t + 1 == first_tile_[l + 1]) {
+        expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, block.y);
+      }
+    }
     const bool late = state_.settings.mutations.adopt_after_release;
-    if (!late) adopt(tile, input);
+    if (!late) adopt_last(tile, blocks);
     compute.record(*tile.half().released);
-    if (late) adopt(tile, input);
+    if (late) adopt_last(tile, blocks);
   }
   if (state_.settings.compare.epoch_invalidation) {
     slot_ops::release_layer(compute, layer.pool->map.view(), layer.local);
   }
-  expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
 }
 
 void StreamPass::end() {

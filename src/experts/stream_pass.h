@@ -7,8 +7,9 @@
 
 namespace sluice {
 
-/// One pass of a chunk of tokens through all layers. Layers are cut into tiles of R / 2 experts; tiles
-/// alternate between the two halves of the region [0, R), which the pass borrows from the pool.
+/// One pass of a chunk of tokens, or of a group of chunks (layer-major), through all layers. Layers are cut
+/// into tiles of R / 2 experts; tiles alternate between the two halves of the region [0, R), which the pass
+/// borrows from the pool.
 ///
 /// Fences of tile n (buffer b = n % 2):
 ///   compute: begin (unmaps the region, floor = R, lists residents) -> [begin] -> copy: first copies
@@ -19,11 +20,15 @@ class StreamPass final : public MoeExecutor {
  public:
   explicit StreamPass(ExpertState& state);
 
-  /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each layer stay resident
+  /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each call stay resident
   /// afterwards.
   void begin(int64_t adopt_rows);
   /// Layers come in order, each once.
   void run(Stream& compute, const MoeInput& input, float* y) override;
+  /// Each tile crosses once and serves all blocks. They may share outputs unless splits_layers().
+  void run_blocks(Stream& compute, std::span<const MoeBlock> blocks) override;
+  /// Whether some layer's experts do not fit one tile.
+  bool splits_layers() const;
   /// Closes the pass after the last layer, or joins the copies in flight where it is given up before.
   void end();
 
@@ -58,7 +63,8 @@ class StreamPass final : public MoeExecutor {
   void prefetch_until(size_t count);
   void prefetch(const Tile& tile);
   void gather_hits(const Tile& tile);
-  void adopt(const Tile& tile, const MoeInput& input);
+  void adopt_last(const Tile& tile, std::span<const MoeBlock> blocks);
+  void adopt(const Tile& tile, const MoeInput& input, int64_t rows);
   bool resident(size_t layer, int32_t expert) const { return hit_slot_[index(layer, expert)] >= 0; }
   size_t index(size_t layer, int32_t expert) const {
     return layer * static_cast<size_t>(state_.shape.experts) + static_cast<size_t>(expert);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,13 +44,18 @@ class Model {
   virtual int64_t max_rows() const = 0;
   /// The host rows of every MoE layer, for whoever makes experts computable.
   virtual std::span<const LayerRows> expert_rows() const = 0;
-  virtual std::unique_ptr<Batch> make_batch() const = 0;
+  /// Memory of batches of this model, `rows` tokens in all. Throws Error kOutOfMemory.
+  virtual std::unique_ptr<BatchMemory> make_batch_memory(BatchUse use, int64_t rows) const = 0;
 
   /// Sets the batch's residual stream to the embeddings of its tokens.
   virtual void embed(Stream& stream, Batch& batch) = 0;
-  /// Runs layer `layer` on the batch: appends to the batch's cache at its positions, routes, and lets
-  /// `experts` compute.
-  virtual void layer(Stream& stream, int64_t layer, Batch& batch, MoeExecutor& experts) = 0;
+  /// Runs layer `layer` on the batch up to its routed experts: appends to the batch's cache at its positions,
+  /// and routes, and runs the next router too where `experts` want that. Returns what they need to compute;
+  /// layer_from_experts() then ends the layer. A layer without routed experts is complete, and nothing is
+  /// returned. Scratch memory is good until the next call for another batch, unless the batch has its own.
+  virtual std::optional<MoeBlock> layer_to_experts(Stream& stream, int64_t layer, Batch& batch,
+                                                   MoeExecutor& experts) = 0;
+  virtual void layer_from_experts(Stream& stream, Batch& batch, const MoeBlock& block) = 0;
   /// Logits of the last `rows` tokens, [rows, vocab_size], into device memory.
   virtual void logits(Stream& stream, const Batch& batch, int64_t rows, float* logits) = 0;
 };

@@ -45,10 +45,15 @@ int64_t ring_of(int which, const ExpertShape& shape, int64_t slots) {
 }
 constexpr int kRingChoices = 4;
 
+bool streams(const PassRecord& pass) {
+  return pass.way == PassWay::kStream || pass.way == PassWay::kLayerMajor;
+}
+
+// Each expert that was not resident crosses once a pass, however many chunks the pass has.
 uint64_t absent_bytes(const ExpertReport& report, const ExpertShape& shape) {
   uint64_t bytes = 0;
   for (const PassRecord& pass : report.passes) {
-    if (pass.way != PassWay::kStream) continue;
+    if (!streams(pass)) continue;
     bytes += static_cast<uint64_t>(shape.layers * shape.experts - pass.resident_rows) *
              report.layers.front().row_bytes;
   }
@@ -56,14 +61,16 @@ uint64_t absent_bytes(const ExpertReport& report, const ExpertShape& shape) {
 }
 
 void expect_waits(const std::map<std::string, int64_t, std::less<>>& before, const Device& device,
-                  const Combination& combination, const ExpertReport& report, int64_t forwards) {
-  const auto streams = std::count_if(report.passes.begin(), report.passes.end(),
-                                     [](const PassRecord& pass) { return pass.way == PassWay::kStream; });
+                  const Combination& combination, const ExpertReport& report, const Run& run) {
+  const auto forwards = static_cast<int64_t>(run.forwards.size());
+  const auto streaming = std::count_if(report.passes.begin(), report.passes.end(), streams);
   const auto layers = static_cast<int64_t>(report.layers.size());
-  std::map<std::string, int64_t> want = {
-      {"link measurement", 1}, {"logits", forwards}, {"observed routes", forwards * layers}, {"report", 2}};
-  if (streams > 0 && combination.settings.compare.hits != HitMode::kOff)
-    want["residents of a pass"] = streams;
+  std::map<std::string, int64_t> want = {{"link measurement", 1},
+                                         {"logits", run.logit_reads},
+                                         {"observed routes", forwards * layers},
+                                         {"report", 2}};
+  if (streaming > 0 && combination.settings.compare.hits != HitMode::kOff)
+    want["residents of a pass"] = streaming;
   std::map<std::string, int64_t> got;
   for (const auto& [why, count] : device.host_waits()) {
     const auto old = before.find(why);
@@ -99,6 +106,11 @@ void expect_counters(const ExpertReport& report, const std::vector<ForwardUse>& 
   }
   EXPECT_EQ(report.demand_bytes, demand);
   EXPECT_EQ(report.touched_bytes, touched_bytes);
+}
+
+int64_t group_of(const Combination& combination) {
+  const int64_t wish = combination.settings.prefill_group;
+  return wish == 0 ? kTextTokens : wish;
 }
 
 const Told& told_without_slots(size_t index, const Cut& cut) {
@@ -155,8 +167,10 @@ std::vector<Combination> residency_matrix(size_t count) {
   const auto models = deal(range(static_cast<int>(kMatrixModels)), count, random);
   const auto slots = deal(range(kSlotChoices), count, random),
              rings = deal(range(kRingChoices), count, random);
-  const auto prefill =
-      deal<PrefillMode>({PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched}, count, random);
+  const auto prefill = deal<PrefillMode>(
+      {PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched, PrefillMode::kLayerMajor}, count,
+      random);
+  const auto groups = deal<int64_t>({0, 10, 15}, count, random);
   const auto overlap = flags(), priority = flags(), epoch = flags(), side = flags();
   const auto hits =
       deal<HitMode>({HitMode::kInPlace, HitMode::kDeviceToDevice, HitMode::kOff}, count, random);
@@ -176,6 +190,7 @@ std::vector<Combination> residency_matrix(size_t count) {
     c.settings.slots = slots_of(slots[i], shape);
     c.settings.ring_slots = ring_of(rings[i], shape, c.settings.slots);
     c.settings.prefill = prefill[i];
+    c.settings.prefill_group = groups[i];
     c.settings.lookahead = lookahead[i];
     c.settings.lookahead_budget = budget[i];
     c.settings.policy = policy[i];
@@ -213,10 +228,13 @@ Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut) {
   });
   session.run_all(model.ids, cut.decode_from, [&](int64_t, std::span<const float> logits, int64_t) {
     run.told.logits.insert(run.told.logits.end(), logits.begin(), logits.end());
+    ++run.logit_reads;
   });
   GenerateOptions options;
   options.max_tokens = kGreedyTokens;
+  const size_t text_forwards = run.forwards.size();
   run.told.greedy = generate(session, model.ids, options, nullptr).ids;
+  run.logit_reads += static_cast<int64_t>(run.forwards.size() - text_forwards);
   return run;
 }
 
@@ -236,11 +254,14 @@ void expect_residency_changes_nothing(const Combination& combination) {
   EXPECT_EQ(resident.audits(), run.forwards.size());
   const ExpertReport report = resident.report();
   expect_counters(report, run.forwards);
-  expect_waits(waits, *model.device, combination, report, static_cast<int64_t>(run.forwards.size()));
+  expect_waits(waits, *model.device, combination, report, run);
   EXPECT_EQ(report.streamed_bytes, absent_bytes(report, expert_shape(model.model->info())));
-  const bool forced = combination.settings.prefill == PrefillMode::kStream;
+  const PrefillMode mode = combination.settings.prefill;
   for (const PassRecord& pass : report.passes) {
-    EXPECT_TRUE(!forced || pass.way == PassWay::kStream);
+    EXPECT_TRUE(mode != PrefillMode::kStream || pass.way == PassWay::kStream);
+    EXPECT_EQ(mode == PrefillMode::kLayerMajor || pass.chunks > 1, pass.way == PassWay::kLayerMajor);
+    EXPECT_EQ(pass.chunks, (pass.rows + combination.cut.chunk - 1) / combination.cut.chunk);
+    EXPECT_LE(pass.rows, std::max(combination.cut.chunk, group_of(combination)));
     EXPECT_TRUE(combination.settings.compare.hits != HitMode::kOff || pass.resident_rows == 0);
   }
 }

@@ -63,6 +63,7 @@ struct ForwardUse {
 struct Run {
   Told told;
   std::vector<ForwardUse> forwards;
+  int64_t logit_reads = 0;  // one a chunk of the text, whose logits are all wanted
 };
 /// Evaluates the model's text with `runtime`, then continues it.
 Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut);

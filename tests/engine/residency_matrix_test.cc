@@ -125,6 +125,8 @@ std::vector<Turn> turns() {
       result.push_back({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, all_slots});
       result.push_back({model, PrefillMode::kTouched, HitMode::kInPlace, 512, all_slots});
       result.push_back({model, PrefillMode::kAuto, HitMode::kOff, 5, all_slots});
+      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, all_slots});
+      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kDeviceToDevice, 7, all_slots});
     }
   }
   return result;

@@ -139,6 +139,38 @@ void run_given_up_inside(ExploredDevice& device, const ExpertSettings& settings)
   moe.finish();
 }
 
+void run_layer_major(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  moe.prefill_group({{0, 3}, {1, 3}, {2, 2}});
+  moe.decode({3});
+  moe.prefill_group({{4, 2}, {5, 1}});
+  decode_steps(moe, 6, 2);
+  moe.finish();
+}
+
+// Decode steps between the chunks of a layer, and between layers.
+void run_layer_major_decode_between(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  moe.prefill_group({{0, 3}, {1, 2}});
+  moe.decode({2});
+  int next = 5;
+  moe.prefill_group({{3, 3}, {4, 2}}, [&](int64_t) { moe.decode({next++}); });
+  moe.decode({next});
+  moe.finish();
+}
+
+void run_layer_major_given_up(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  moe.decode({0});
+  moe.give_up_group_inside({{1, 3}, {2, 2}}, 0, 1);
+  decode_steps(moe, 3, 2);
+  moe.give_up_group_inside({{5, 3}, {6, 2}}, 1, 2);
+  moe.decode({7});
+  moe.prefill_group({{8, 3}, {9, 2}});
+  moe.decode({10});
+  moe.finish();
+}
+
 // A host that runs ahead of the device hands over one table a step, and waits only where no slot is free.
 void run_staging(ExploredDevice& device, const ExpertSettings&) {
   constexpr int kSteps = 6, kValues = 8;
@@ -195,6 +227,7 @@ std::vector<ProtocolScenario> make_scenarios() {
   using Mode = PrefillMode;
   const ExpertSettings layers = pass_settings(Mode::kStream, 17, 12);  // one layer a tile
   const ExpertSettings tiles = pass_settings(Mode::kStream, 9, 4);     // tiles of two experts
+  const ExpertSettings grouped = pass_settings(Mode::kLayerMajor, 9, 4);
   const ExpertSettings touched = pass_settings(Mode::kTouched, 16, 12);
   const auto d2d = [](ComparisonSwitches& c) { c.hits = HitMode::kDeviceToDevice; };
   const auto no_hits = [](ComparisonSwitches& c) { c.hits = HitMode::kOff; };
@@ -248,6 +281,15 @@ std::vector<ProtocolScenario> make_scenarios() {
       {"touched_decode_between", "decode steps between the layers of a touched pass", touched,
        run_touched_decode_between},
       {"touched_given_up_inside", "touched passes given up inside a layer", touched, run_given_up_inside},
+      {"layer_major", "groups of chunks, tiles of two experts, hits in place", grouped, run_layer_major},
+      {"layer_major_layers", "groups of chunks, one layer a tile, chunks share the memory of outputs",
+       pass_settings(Mode::kLayerMajor, 17, 12), run_layer_major},
+      {"layer_major_hits_off", "groups of chunks without a host wait", with_compare(grouped, no_hits),
+       run_layer_major},
+      {"layer_major_decode_between", "decode steps between the chunks and the layers of a group", grouped,
+       run_layer_major_decode_between},
+      {"layer_major_given_up", "groups given up inside a layer", with_compare(grouped, no_hits),
+       run_layer_major_given_up},
       {"staging", "staging slots of a host that launches ahead", {}, run_staging},
   };
 }

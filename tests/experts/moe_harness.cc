@@ -14,6 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kSeed = 20;
+constexpr int64_t kWindowNumbers = kMostRows * (kHidden + kTopK + kExperts);
 
 float small_number(uint64_t index, uint32_t stream) {
   return static_cast<float>(uniform(kSeed, index, stream) - 0.5);
@@ -111,6 +112,15 @@ class GivingUpStream final : public Stream {
   int waits_left_;
 };
 
+void expect_given_up(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const GivenUp&) {
+    return;
+  }
+  throw std::logic_error("the layer has too few waits to be given up");
+}
+
 ExpertShape shape_of(int64_t layers) {
   return {.layers = layers, .experts = kExperts, .top_k = kTopK, .decode_rows = 1};
 }
@@ -153,30 +163,33 @@ MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, i
     : device_(device),
       compute_(device.make_stream()),
       result_(device.make_event(kResultEvent)),
-      numbers_(device.allocate_array<float>(kMostRows * (kHidden + kTopK + kExperts), "inputs")),
-      ids_(device.allocate_array<int32_t>(kMostRows * kTopK, "routes")),
+      numbers_(device.allocate_array<float>((kMostChunks + 1) * kWindowNumbers, "inputs")),
+      ids_(device.allocate_array<int32_t>((kMostChunks + 1) * kMostRows * kTopK, "routes")),
+      outputs_(device.allocate_array<float>((kMostChunks + 1) * kMostRows * kTopK * kHidden, "outputs")),
       activations_(device.allocate_array<float>(kMostRows * kTopK * kInner, "activations")),
-      outputs_(device.allocate_array<float>(kMostRows * kTopK * kHidden, "outputs")),
       y_(device.allocate_array<float>(kMostRows * kHidden, "y")),
       next_logits_(device.allocate_array<float>(kMostRows * kExperts, "next logits")),
       layers_(layers),
       experts_(device, *compute_, shared_rows().first(static_cast<size_t>(layers)), shape_of(layers),
                settings, kMostRows) {}
 
-MoeInput MoeHarness::upload(const Batch& batch, int64_t layer) {
+MoeInput MoeHarness::upload(const Batch& batch, int64_t layer, int64_t window) {
   const LayerInput& in = input_of(batch, layer);
-  compute_->copy("inputs", numbers_.data(), in.numbers.data(), in.numbers.size() * sizeof(float));
-  compute_->copy("routes", ids_.data(), in.ids.data(), in.ids.size() * sizeof(int32_t));
-  const auto* numbers = numbers_.as<float>();
+  auto* numbers = numbers_.as<float>() + window * kWindowNumbers;
+  auto* ids = ids_.as<int32_t>() + window * kMostRows * kTopK;
+  compute_->copy("inputs", numbers, in.numbers.data(), in.numbers.size() * sizeof(float));
+  compute_->copy("routes", ids, in.ids.data(), in.ids.size() * sizeof(int32_t));
   MoeInput input;
   input.layer = layer;
   input.x = numbers;
-  input.routes = {ids_.as<int32_t>(), numbers + batch.rows * kHidden, batch.rows, kTopK};
+  input.routes = {ids, numbers + batch.rows * kHidden, batch.rows, kTopK};
   if (experts_.wants_lookahead() && layer + 1 < layers_) {
     input.next_logits = next_router(numbers + batch.rows * (kHidden + kTopK), batch.rows * kExperts);
   }
   input.activations = activations_.as<float>();
-  input.outputs = outputs_.as<float>();
+  // Chunks of a group have outputs of their own only where they need them.
+  const int64_t own = window == kMostChunks || experts_.splits_layers() ? window : 0;
+  input.outputs = outputs_.as<float>() + own * kMostRows * kTopK * kHidden;
   return input;
 }
 
@@ -190,14 +203,55 @@ const float* MoeHarness::next_router(const float* input, int64_t n) {
   return logits;
 }
 
+void MoeHarness::keep_output(const Batch& batch, int64_t layer, const float* y) {
+  results_.push_back(std::make_unique<Output>(Output{batch, layer, {}}));
+  std::vector<float>& kept = results_.back()->y;
+  kept.resize(static_cast<size_t>(batch.rows * kHidden));
+  compute_->copy("output", kept.data(), y, kept.size() * sizeof(float));
+}
+
 void MoeHarness::layers(const Batch& batch, int64_t from, int64_t to) {
   for (int64_t layer = from; layer < to; ++layer) {
     experts_.run(*compute_, upload(batch, layer), y_.as<float>());
-    results_.push_back(std::make_unique<Output>(Output{batch, layer, {}}));
-    std::vector<float>& y = results_.back()->y;
-    y.resize(static_cast<size_t>(batch.rows * kHidden));
-    compute_->copy("output", y.data(), y_.data(), y.size() * sizeof(float));
+    keep_output(batch, layer, y_.as<float>());
   }
+}
+
+void MoeHarness::begin_group(const std::vector<Batch>& chunks) {
+  int64_t rows = 0;
+  for (const Batch& chunk : chunks) rows += chunk.rows;
+  experts_.begin_prefill(rows, chunks.front().rows);
+}
+
+void MoeHarness::group_layer(Stream& stream, const std::vector<Batch>& chunks, int64_t layer,
+                             const std::function<void(int64_t)>& between) {
+  std::vector<MoeBlock> blocks;
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    if (c > 0 && between) between(layer);
+    const MoeInput input = upload(chunks[c], layer, static_cast<int64_t>(c));
+    // The sums take the place of the inputs, as in a model.
+    blocks.push_back({input, numbers_.as<float>() + static_cast<int64_t>(c) * kWindowNumbers});
+  }
+  experts_.run_blocks(stream, blocks);
+  for (size_t c = 0; c < chunks.size(); ++c) keep_output(chunks[c], layer, blocks[c].y);
+}
+
+void MoeHarness::prefill_group(const std::vector<Batch>& chunks,
+                               const std::function<void(int64_t)>& between) {
+  begin_group(chunks);
+  for (int64_t layer = 0; layer < layers_; ++layer) {
+    if (layer > 0 && between) between(layer);
+    group_layer(*compute_, chunks, layer, between);
+  }
+  experts_.end_prefill();
+}
+
+void MoeHarness::give_up_group_inside(const std::vector<Batch>& chunks, int64_t layer, int wait) {
+  begin_group(chunks);
+  for (int64_t l = 0; l < layer; ++l) group_layer(*compute_, chunks, l, {});
+  GivingUpStream stream(*compute_, wait);
+  expect_given_up([&] { group_layer(stream, chunks, layer, {}); });
+  experts_.give_up_prefill();
 }
 
 void MoeHarness::decode(const Batch& batch) {
@@ -218,13 +272,7 @@ void MoeHarness::prefill(const Batch& batch, const std::function<void(int64_t)>&
 void MoeHarness::fail_inside(const Batch& batch, int64_t layer, int wait) {
   layers(batch, 0, layer);
   GivingUpStream stream(*compute_, wait);
-  bool given_up = false;
-  try {
-    experts_.run(stream, upload(batch, layer), y_.as<float>());
-  } catch (const GivenUp&) {
-    given_up = true;
-  }
-  if (!given_up) throw std::logic_error("the layer has too few waits to be given up");
+  expect_given_up([&] { experts_.run(stream, upload(batch, layer), y_.as<float>()); });
 }
 
 void MoeHarness::give_up_inside(const Batch& batch, int64_t layer, int wait) {

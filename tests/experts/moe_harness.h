@@ -12,6 +12,7 @@
 namespace sluice {
 
 inline constexpr int64_t kLayers = 3, kExperts = 6, kTopK = 2, kHidden = 16, kInner = 16, kMostRows = 18;
+inline constexpr int64_t kMostChunks = 3;  // of a layer-major group
 
 /// One forward: its number decides inputs and routes.
 struct Batch {
@@ -42,6 +43,12 @@ class MoeHarness {
   void decode(const Batch& batch);
   /// `between` is called after each layer but the last.
   void prefill(const Batch& batch, const std::function<void(int64_t layer)>& between = {});
+  /// The chunks pass each layer together; all but the last have equal rows. `between` is called between the
+  /// chunks of a layer and between layers.
+  void prefill_group(const std::vector<Batch>& chunks,
+                     const std::function<void(int64_t layer)>& between = {});
+  /// A group whose layer `layer` throws at its `wait`-th wait; the layers before it ran.
+  void give_up_group_inside(const std::vector<Batch>& chunks, int64_t layer, int wait);
   /// A prefill whose layer `layer` throws at its `wait`-th wait; the layers before it ran.
   void give_up_inside(const Batch& batch, int64_t layer, int wait);
   /// The same with a decode step, at the layer's first wait.
@@ -58,13 +65,19 @@ class MoeHarness {
     std::vector<float> y;
   };
   void fail_inside(const Batch& batch, int64_t layer, int wait);
-  MoeInput upload(const Batch& batch, int64_t layer);
   const float* next_router(const float* input, int64_t n);
+  MoeInput upload(const Batch& batch, int64_t layer, int64_t window = kMostChunks);
+  void keep_output(const Batch& batch, int64_t layer, const float* y);
+  void begin_group(const std::vector<Batch>& chunks);
+  void group_layer(Stream& stream, const std::vector<Batch>& chunks, int64_t layer,
+                   const std::function<void(int64_t)>& between);
 
   ExploredDevice& device_;
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Event> result_;
-  Buffer numbers_, ids_, activations_, outputs_, y_, next_logits_;
+  // A window for each chunk of a group, and one for all other batches.
+  Buffer numbers_, ids_, outputs_;
+  Buffer activations_, y_, next_logits_;
   std::vector<std::unique_ptr<Output>> results_;  // addresses stay
   const int64_t layers_;
   ResidentExperts experts_;

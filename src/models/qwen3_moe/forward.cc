@@ -71,37 +71,36 @@ class Qwen3Moe final : public Model {
   int64_t max_rows() const override { return max_rows_; }
   std::span<const LayerRows> expert_rows() const override { return weights_.expert_rows; }
 
-  std::unique_ptr<Batch> make_batch() const override {
-    auto batch = std::make_unique<Batch>();
-    batch->max_rows = max_rows_;
-    batch->ids_buffer = device_.allocate_array<int32_t>(max_rows_, "batch");
-    batch->x_buffer = device_.allocate_array<float>(max_rows_ * config_.hidden, "batch");
-    batch->cos_buffer = device_.allocate_array<float>(max_rows_ * config_.head_dim / 2, "batch");
-    batch->sin_buffer = device_.allocate_array<float>(max_rows_ * config_.head_dim / 2, "batch");
-    return batch;
+  std::unique_ptr<BatchMemory> make_batch_memory(BatchUse use, int64_t rows) const override {
+    return std::make_unique<BatchMemory>(device_, use, rows, config_.hidden, config_.head_dim / 2,
+                                         config_.top_k);
   }
 
   void embed(Stream& stream, Batch& b) override {
-    SLUICE_CHECK(b.rows >= 1 && b.rows <= b.max_rows);
+    SLUICE_CHECK(b.rows >= 1 && b.rows <= max_rows_ && b.first_row + b.rows <= b.memory->max_rows);
     embedding(stream, b.ids(), b.rows, weights_.embedding, b.x());
     rope_table(stream, b.first_position, b.rows, weights_.rope_frequencies, config_.head_dim / 2, b.cos(),
                b.sin());
   }
 
-  void layer(Stream& stream, int64_t l, Batch& b, MoeExecutor& experts) override {
+  std::optional<MoeBlock> layer_to_experts(Stream& stream, int64_t l, Batch& b,
+                                           MoeExecutor& experts) override {
     const ModelConfig& c = config_;
     const Layer& layer = weights_.layers[static_cast<size_t>(l)];
     Workspace& w = workspace_;
     rms_norm(stream, b.x(), b.rows, c.hidden, layer.input_norm, c.rms_epsilon, w.h);
     attention_block(stream, layer.attention, b, b.cache->layer(l));
     add(stream, b.x(), w.branch, b.rows * c.hidden);
-    rms_norm(stream, b.x(), b.rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, w.h);
-    if (layer.moe) {
-      moe_block(stream, *layer.moe, b.rows, experts);
-    } else {
-      dense_block(stream, *layer.dense, b.rows);
-    }
+    float* h = layer.moe && b.moe_x() != nullptr ? b.moe_x() : w.h;
+    rms_norm(stream, b.x(), b.rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, h);
+    if (layer.moe) return route(stream, *layer.moe, b, h, experts);
+    dense_block(stream, *layer.dense, b.rows);
     add(stream, b.x(), w.branch, b.rows * c.hidden);
+    return std::nullopt;
+  }
+
+  void layer_from_experts(Stream& stream, Batch& b, const MoeBlock& block) override {
+    add(stream, b.x(), block.y, b.rows * config_.hidden);
   }
 
   void logits(Stream& stream, const Batch& b, int64_t rows, float* logits) override {
@@ -128,28 +127,32 @@ class Qwen3Moe final : public Model {
     linear(stream, w.attended, b.rows, a.o, a.o_bias, w.branch);
   }
 
-  void moe_block(Stream& stream, const qwen3_moe::MoeMlp& moe, int64_t rows, MoeExecutor& experts) {
+  MoeBlock route(Stream& stream, const qwen3_moe::MoeMlp& moe, const Batch& b, const float* h,
+                 MoeExecutor& experts) {
     const ModelConfig& c = config_;
     Workspace& w = workspace_;
+    const bool own = b.moe_x() != nullptr;
+    int32_t* ids = own ? b.expert_ids() : w.expert_ids;
+    float* weights = own ? b.expert_weights() : w.expert_weights;
     const bool ahead = experts.wants_lookahead() && moe.stacked.n > c.experts;
     Stream& next = ahead ? experts.fork_lookahead(stream) : stream;
     if (ahead && &next == &stream) {
-      linear(stream, w.h, rows, moe.stacked, nullptr, w.router_logits);
-      split_columns(stream, w.router_logits, rows, c.experts, w.own_logits, w.next_logits);
+      linear(stream, h, b.rows, moe.stacked, nullptr, w.router_logits);
+      split_columns(stream, w.router_logits, b.rows, c.experts, w.own_logits, w.next_logits);
     } else {
-      if (ahead) linear(next, w.h, rows, moe.next_router, nullptr, w.next_logits);
-      linear(stream, w.h, rows, moe.router, nullptr, w.own_logits);
+      if (ahead) linear(next, h, b.rows, moe.next_router, nullptr, w.next_logits);
+      linear(stream, h, b.rows, moe.router, nullptr, w.own_logits);
     }
-    router_top_k(stream, w.own_logits, rows, c.experts, c.top_k, c.renormalise, w.expert_ids,
-                 w.expert_weights);
-    MoeInput input;
-    input.layer = moe.index;
-    input.x = w.h;
-    input.routes = {w.expert_ids, w.expert_weights, rows, c.top_k};
-    input.next_logits = ahead ? w.next_logits : nullptr;
-    input.activations = w.activations;
-    input.outputs = w.outputs;
-    experts.run(stream, input, w.branch);
+    router_top_k(stream, w.own_logits, b.rows, c.experts, c.top_k, c.renormalise, ids, weights);
+    MoeBlock block;
+    block.input.layer = moe.index;
+    block.input.x = h;
+    block.input.routes = {ids, weights, b.rows, c.top_k};
+    block.input.next_logits = ahead ? w.next_logits : nullptr;
+    block.input.activations = w.activations;
+    block.input.outputs = b.outputs() != nullptr ? b.outputs() : w.outputs;
+    block.y = own ? b.moe_x() : w.branch;  // sums no longer need the products' input
+    return block;
   }
 
   void dense_block(Stream& stream, const qwen3_moe::DenseMlp& mlp, int64_t rows) {
