@@ -1,6 +1,8 @@
 // The parts of a device that every backend shares.
 #include "device/device.h"
 
+#include <chrono>
+
 #include "base/error.h"
 #include "base/units.h"
 
@@ -28,6 +30,11 @@ std::unique_ptr<Stream> Device::make_stream(std::string name, Priority priority)
   std::unique_ptr<Stream> stream = new_stream(std::move(name), priority);
   stream->faults_ = &faults_;
   return stream;
+}
+
+double Device::now_us() const {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 void Device::count_wait(std::string_view why) {

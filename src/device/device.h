@@ -95,6 +95,10 @@ class Device {
   virtual void host_reads(ByteRange, const char*) {}
   virtual void host_writes(ByteRange, const char*) {}
 
+  /// The clock that this device's durations are measured by, in microseconds from any start. Simulated where
+  /// the device is, and standing still where schedules are explored.
+  virtual double now_us() const;
+
   /// Host waits since the start, by reason. Tests assert these numbers.
   const std::map<std::string, int64_t, std::less<>>& host_waits() const { return host_waits_; }
   /// Bytes that allocate() has given out since the start.

@@ -2,6 +2,7 @@
 #include "experts/decode_path.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "experts/forecast.h"
 #include "experts/gather.h"
@@ -10,7 +11,13 @@
 namespace sluice {
 namespace {
 
-constexpr int32_t kDefaultBudget = 4;  // predictions a layer and step (published: +22 % decode with 4)
+int64_t fetched(const std::vector<std::vector<LayerCounters>>& pools) {
+  int64_t sum = 0;
+  for (const auto& layers : pools) {
+    for (const LayerCounters& layer : layers) sum += static_cast<int64_t>(layer.fetched);
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -29,14 +36,62 @@ DecodePath::DecodePath(ExpertState& state)
   }
   const auto wish = static_cast<int32_t>(state.settings.lookahead_budget);
   const int32_t budget =
-      state.settings.lookahead == LookaheadMode::kOn ? (wish > 0 ? wish : kDefaultBudget) : 0;
-  int32_t* target = budget_.as<int32_t>();
-  state.compute.launch({.name = "set budget", .writes = {range_of(target, 1)}},
-                       [=](const HostContext&) { *target = budget; });
+      state.settings.lookahead == LookaheadMode::kOn ? (wish > 0 ? wish : LookaheadBudget::kFirstGuess) : 0;
+  set_budget(budget);
   auto* counters = counters_.as<ForecastCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
   state.compute.launch({.name = "reset forecasts", .writes = {range_of(counters, n)}},
                        [=](const HostContext&) { std::fill(counters, counters + n, ForecastCounters()); });
+}
+
+void DecodePath::set_budget(int32_t most) {
+  most_ = most;
+  int32_t* target = budget_.as<int32_t>();
+  state_.compute.launch({.name = "set budget", .writes = {range_of(target, 1)}},
+                        [=](const HostContext&) { *target = most; });
+}
+
+void DecodePath::adapt_budget(double row_ms) {
+  if (state_.settings.lookahead != LookaheadMode::kOn || state_.settings.lookahead_budget > 0) return;
+  adaptive_ = std::make_unique<LookaheadBudget>(state_.shape, row_ms);
+  for (const auto& pool : state_.pools) counters_now_.emplace_back(pool->layers.size());
+  counters_seen_ = counters_now_;
+  forecasts_now_.resize(state_.layers.size());
+  set_budget(adaptive_->now());
+}
+
+void DecodePath::begin_step(bool lookahead, bool timed) {
+  ahead_ = lookahead;
+  step_start_us_ = timed && adaptive_ ? state_.device.now_us() : -1;
+  if (!timed) counters_follow_ = false;
+}
+
+void DecodePath::queue_sample() {
+  if (step_start_us_ < 0) return;
+  for (size_t p = 0; p < state_.pools.size(); ++p) {
+    state_.compute.copy("step counters", counters_now_[p].data(), state_.pools[p]->map.view().counters,
+                        counters_now_[p].size() * sizeof(LayerCounters));
+  }
+  ranks_sampled_ = adaptive_->ends_window();
+  if (ranks_sampled_) {
+    state_.compute.copy("step forecasts", forecasts_now_.data(), counters_.data(),
+                        forecasts_now_.size() * sizeof(ForecastCounters));
+  }
+  sampled_ = true;
+}
+
+void DecodePath::learn() {
+  if (!sampled_) return;
+  sampled_ = false;
+  StepSample sample;
+  sample.ms = (state_.device.now_us() - step_start_us_) / 1000;
+  sample.demand_rows = fetched(counters_now_) - fetched(counters_seen_);
+  counters_seen_ = counters_now_;
+  step_start_us_ = -1;
+  if (!std::exchange(counters_follow_, true)) return;  // others have counted since the last sample
+  if (ranks_sampled_) adaptive_->learn_ranks(wanted_by_rank(forecasts_now_));
+  adaptive_->add(sample);
+  if (adaptive_->now() != most_) set_budget(adaptive_->now());
 }
 
 Stream& DecodePath::fork_lookahead(Stream& compute) {
@@ -132,6 +187,12 @@ void DecodePath::end_step() {
   }
   predicted_any_ = false;
   forecast_layer_ = 0;
+  ahead_ = false;  // a short prompt may go on through the same path
+}
+
+void DecodePath::give_up_step() {
+  end_step();
+  step_start_us_ = -1;
 }
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include "experts/expert_state.h"
 #include "experts/forecast.h"
+#include "experts/lookahead_budget.h"
 
 namespace sluice {
 
@@ -29,10 +30,21 @@ class DecodePath final : public MoeExecutor {
   Stream& fork_lookahead(Stream& compute) override;
   void run(Stream& compute, const MoeInput& input, float* y) override;
 
-  /// Starts a step of `rows` tokens. Without `lookahead` nothing is predicted (a touched prompt).
-  void begin_step(bool lookahead) { ahead_ = lookahead; }
+  /// From now on the budget of predictions follows what steps take; `row_ms` is an expert over the link. Only
+  /// where settings leave it open.
+  void adapt_budget(double row_ms);
+  /// Starts a step. Without `lookahead` nothing is predicted (a short prompt). `timed`: what the step takes
+  /// is its own, nothing else runs between its layers.
+  void begin_step(bool lookahead, bool timed = false);
   /// Joins every stream that writes slots into the compute stream.
   void end_step();
+  /// The same for a step that an error ended.
+  void give_up_step();
+  /// At the end of a timed step: queues what learn() reads once the host has waited for the step.
+  void queue_sample();
+  void learn();
+  /// Null where the budget is fixed.
+  const LookaheadBudget* budget() const { return adaptive_.get(); }
 
   /// How good the forecasts were, of every layer, in device memory. Layer 0 has none.
   const ForecastCounters* forecast_counters() const { return counters_.as<ForecastCounters>(); }
@@ -43,6 +55,7 @@ class DecodePath final : public MoeExecutor {
   void gather_misses(LayerState& layer);
   void gather_predictions(size_t layer);
   void join_side();
+  void set_budget(int32_t most);
   int32_t* forecast_of(size_t layer) const {
     return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
   }
@@ -54,6 +67,14 @@ class DecodePath final : public MoeExecutor {
   Buffer budget_;         // [1]: most predictions a layer and step
   bool ahead_ = true;
   bool predicted_any_ = false;
+  std::unique_ptr<LookaheadBudget> adaptive_;
+  double step_start_us_ = -1;     // of a timed step
+  bool counters_follow_ = false;  // nothing but timed steps since counters_seen_
+  bool sampled_ = false, ranks_sampled_ = false;
+  int32_t most_ = 0;
+  std::vector<std::vector<LayerCounters>> counters_seen_;  // of each pool, when learn() last ran
+  std::vector<std::vector<LayerCounters>> counters_now_;
+  std::vector<ForecastCounters> forecasts_now_;
   std::unique_ptr<Stream> side_;  // null in the stacked form
   std::unique_ptr<Event> forked_, ranked_, installed_;
   bool side_open_ = false;     // forked and not joined

@@ -47,6 +47,18 @@ double ForecastCounters::recall(int n) const {
   return wanted == 0 ? 0 : static_cast<double>(found) / static_cast<double>(wanted);
 }
 
+std::vector<double> wanted_by_rank(std::span<const ForecastCounters> layers) {
+  uint64_t calls = 0;
+  std::vector<double> wanted(kForecastRanks);
+  for (const ForecastCounters& layer : layers) {
+    calls += layer.calls;
+    for (size_t r = 0; r < wanted.size(); ++r) wanted[r] += static_cast<double>(layer.at_rank[r]);
+  }
+  if (calls == 0) return {};
+  for (double& w : wanted) w /= static_cast<double>(calls);
+  return wanted;
+}
+
 void count_forecast(Stream& stream, const int32_t* ids, int64_t n, int64_t experts, const int32_t* forecast,
                     ForecastCounters* counters) {
   stream.launch({.name = "count_forecast",
@@ -54,6 +66,7 @@ void count_forecast(Stream& stream, const int32_t* ids, int64_t n, int64_t exper
                  .writes = {range_of(counters, 1)}},
                 [=](const HostContext&) {
                   std::vector<uint8_t> wanted(static_cast<size_t>(experts));
+                  ++counters->calls;
                   for (int64_t i = 0; i < n; ++i) {
                     if (ids[i] >= 0) wanted[static_cast<size_t>(ids[i])] = 1;
                   }

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "device/stream.h"
 
@@ -19,11 +21,16 @@ inline constexpr int kForecastRanks = 16;
 
 /// How good the forecasts of one layer were.
 struct ForecastCounters {
+  uint64_t calls = 0;   // forecasts that were compared
   uint64_t wanted = 0;  // distinct experts that the layer routed to after a forecast
   std::array<uint64_t, kForecastRanks> at_rank{};  // of those, which rank in the forecast they had
   /// The share of wanted experts among the first n of the forecast.
   double recall(int n) const;
 };
+
+/// How often the expert at each rank of a forecast was wanted [kForecastRanks], over all layers; empty before
+/// the first comparison.
+std::vector<double> wanted_by_rank(std::span<const ForecastCounters> layers);
 
 /// Compares what layer routed to (ids [n], -1 is padding) with its `forecast` [experts] of the layer before.
 void count_forecast(Stream& stream, const int32_t* ids, int64_t n, int64_t experts, const int32_t* forecast,

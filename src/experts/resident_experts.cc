@@ -39,6 +39,7 @@ void ResidentExperts::measure_link() {
   state_.copy->copy("measure link", layer.pool->slot(0), layer.rows->row(ExpertId(0)), bytes);
   state_.device.wait(*state_.copy, "link measurement");
   rates_.link_bytes_per_ms = static_cast<double>(bytes) / std::max(1e-3, milliseconds_since(start));
+  decode_.adapt_budget(static_cast<double>(layer.pool->layout.row_bytes) / rates_.link_bytes_per_ms);
 }
 
 void ResidentExperts::begin_decode(int64_t) {
@@ -47,18 +48,18 @@ void ResidentExperts::begin_decode(int64_t) {
                 "a decode step between the layers of a streaming prompt needs epoch invalidation "
                 "(--prefill-invalidate epoch)");
   }
-  decode_.begin_step(true);
+  decode_.begin_step(true, pass_ == nullptr);
   current_ = &decode_;
 }
 
 void ResidentExperts::end_decode() {
-  give_up_decode();
+  decode_.end_step();
+  current_ = pass_ != nullptr ? pass_ : &decode_;
   ++decode_steps_;
 }
 
 void ResidentExperts::give_up_decode() {
-  decode_.end_step();
-  decode_.begin_step(false);  // where a short prompt goes on through the same path
+  decode_.give_up_step();
   current_ = pass_ != nullptr ? pass_ : &decode_;
 }
 
@@ -146,6 +147,7 @@ void ResidentExperts::end_prefill() {
 
 void ResidentExperts::queue_checks() {
   state_.queue_status();
+  decode_.queue_sample();
   const int64_t every = state_.settings.audit_every;
   if (every <= 0 || ++steps_ % static_cast<uint64_t>(every) != 0 || state_.pass_open) return;
   auto* results = audit_memory_.as<AuditResult>();
@@ -157,6 +159,7 @@ void ResidentExperts::queue_checks() {
 
 void ResidentExperts::check() {
   state_.throw_if_failed();
+  decode_.learn();
   for (size_t p = 0; p < audit_results_.size(); ++p) {
     if (audit_results_[p].violations > 0) {
       throw Error(ErrorCode::kInvalidArgument, describe(audit_results_[p], *state_.pools[p]));

@@ -30,6 +30,7 @@ class ExploredDevice final : public Device {
   bool done(const Event& event) override;
   void host_reads(ByteRange range, const char* what) override;
   void host_writes(ByteRange range, const char* what) override;
+  double now_us() const override { return 0; }
 
   /// Takes a fence out, to prove that it is needed: from now on its `nth` use (1 is the first use of all), or
   /// each one, does nothing. `stream` is "host" for what the host does; the target of a host wait for a

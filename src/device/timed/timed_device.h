@@ -45,7 +45,7 @@ class TimedDevice final : public Device {
   bool done(const Event& event) override;
 
   /// The host's clock in simulated microseconds.
-  double now_us() const;
+  double now_us() const override;
   /// The host computes for a while.
   void advance_host(double us);
   TimedReport report() const;
