@@ -29,6 +29,7 @@ ExpertLayerReport sum(const ExpertReport& report) {
     total.misses += layer.misses;
     total.predicted += layer.predicted;
     total.predicted_used += layer.predicted_used;
+    total.stalls += layer.stalls;
     total.touched_distinct += layer.touched_distinct;
     total.touched_misses += layer.touched_misses;
   }
@@ -41,6 +42,7 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
           {"misses", layer.misses},
           {"predicted", layer.predicted},
           {"predicted_used", layer.predicted_used},
+          {"stalls", layer.stalls},
           {"touched", layer.touched_distinct},
           {"touched_misses", layer.touched_misses},
           {"bytes",
@@ -157,12 +159,12 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
 
 std::string describe_report(const ExpertReport& report, const Device& device) {
   const ExpertLayerReport total = sum(report);
-  std::string text = "experts: " + std::to_string(report.slots) + " slots (" +
-                     std::to_string(report.ring_slots) +
-                     " lent to a streaming prompt); decode: " + std::to_string(total.routed) + " routed, " +
-                     std::to_string(total.hits) + " hits (" + percent(total.hits, total.routed) + "), " +
-                     std::to_string(total.misses) + " misses; predicted " + std::to_string(total.predicted) +
-                     ", used " + std::to_string(total.predicted_used) + "\n";
+  std::string text =
+      "experts: " + std::to_string(report.slots) + " slots (" + std::to_string(report.ring_slots) +
+      " lent to a streaming prompt); decode: " + std::to_string(total.routed) + " routed, " +
+      std::to_string(total.hits) + " hits (" + percent(total.hits, total.routed) + "), " +
+      std::to_string(total.misses) + " misses, " + std::to_string(total.stalls) + " stalls; predicted " +
+      std::to_string(total.predicted) + ", used " + std::to_string(total.predicted_used) + "\n";
   text += "bytes moved: demand " + format_bytes(report.demand_bytes) + ", streamed " +
           format_bytes(report.streamed_bytes) + ", touched " + format_bytes(report.touched_bytes) +
           ", predicted and used " + format_bytes(report.predicted_used_bytes) + ", predicted in vain " +

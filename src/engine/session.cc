@@ -117,7 +117,12 @@ std::span<const float> Session::wait_for_logits(const Batch& batch, int64_t rows
     runtime_.model().logits(stream, batch, rows, device_logits_.as<float>());
     stream.copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
   }
-  runtime_.device().wait(stream, rows > 0 ? "logits" : "prefill chunk");  // the ids are the caller's
+  try {
+    runtime_.device().wait(stream, rows > 0 ? "logits" : "prefill chunk");  // the ids are the caller's
+  } catch (...) {
+    if (runtime_.resident() != nullptr) runtime_.resident()->forget_slots();
+    throw;
+  }
   return {logits_.data(), values};
 }
 

@@ -16,6 +16,30 @@ void note(AuditResult& result, int32_t slot, int32_t id) {
   ++result.violations;
 }
 
+void read_writers(const SlotLog& log, int32_t slots, AuditResult& result) {
+  const auto most = static_cast<int64_t>(result.slots.size());
+  for (int64_t i = 0; i < std::min(result.violations, most); ++i) {
+    const int32_t slot = result.slots[static_cast<size_t>(i)];
+    if (slot >= 0 && slot < slots) result.writers[static_cast<size_t>(i)] = log.histories()[slot];
+  }
+}
+
+// ", last written by miss #12 (MoE layer 3, expert 7), prediction #9 (...)"
+std::string describe(const SlotHistory& history, const ExpertPool& pool) {
+  const int32_t experts = pool.map.shape().experts;
+  std::string text;
+  for (const SlotWriteRecord& write : history) {
+    if (write.cause == SlotWrite::kNone) break;
+    text += text.empty() ? ", last written by " : ", ";
+    text += std::string(name_of(write.cause)) + " #" + std::to_string(write.sequence);
+    if (write.id < 0) continue;
+    const auto layer = static_cast<size_t>(write.id / experts);
+    text += " (MoE layer " + (layer < pool.layers.size() ? std::to_string(pool.layers[layer]) : "?") +
+            ", expert " + std::to_string(write.id % experts) + ")";
+  }
+  return text;
+}
+
 }  // namespace
 
 void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, AuditResult* result) {
@@ -24,8 +48,10 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
   const SlotMapView map = pool.map.view();
   const std::byte* bytes = pool.slot(0);
   const size_t row_bytes = pool.layout.row_bytes;
+  const SlotLog* log = pool.log.get();
   const auto ranges = [=](RangeSink& sink) {
     sink.reads(map.range());
+    if (log != nullptr) sink.reads(log->range());
     sink.reads({bytes, static_cast<size_t>(map.header->slots) * row_bytes});
     for (const LayerRows* layer : rows) sink.reads({layer->rows.data(), layer->rows.bytes()});
   };
@@ -52,6 +78,7 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
       if (slot == -1) continue;
       if (slot < 0 || slot >= map.header->slots || map.owner_of[slot] != id) note(*result, slot, id);
     }
+    if (log != nullptr) read_writers(*log, map.header->slots, *result);
   });
 }
 
@@ -71,6 +98,7 @@ std::string describe(const AuditResult& result, const ExpertPool& pool) {
       text += " (MoE layer " + std::to_string(pool.layers[layer]) + ", expert " +
               std::to_string(id % experts) + ")";
     }
+    text += describe(result.writers[static_cast<size_t>(i)], pool);
   }
   return text;
 }

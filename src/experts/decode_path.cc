@@ -121,6 +121,7 @@ void DecodePath::install(size_t layer_number) {
   Stream& writer = mutations.predict_stream_installs ? *state_.predict : state_.compute;
   slot_ops::install_predictions(writer, layer.pool->map.view(), layer.local, forecast_of(layer_number),
                                 state_.shape.experts, budget_.as<int32_t>(), predicted_plan(layer_number));
+  if (&writer == &state_.compute) state_.note(SlotWrite::kPrediction, layer, predicted_plan(layer_number));
 }
 
 const CopyPlan& DecodePath::predicted_plan(size_t layer) const {
@@ -152,6 +153,7 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids,
                static_cast<size_t>(n) * sizeof(int32_t));
   slot_ops::ensure(compute, layer.pool->map.view(), layer.local, state_.ids_scratch(), n, layer.demand->plan);
+  state_.note(SlotWrite::kDemand, layer, layer.demand->plan);
   if (forecast_layer_ != 0 && forecast_layer_ == number) {
     count_forecast(compute, input.routes.ids, n, state_.shape.experts, forecast_of(number),
                    counters_.as<ForecastCounters>() + input.layer);

@@ -82,6 +82,7 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
     pools.push_back(std::make_unique<ExpertPool>(device, compute, division.layouts[p], division.layers[p],
                                                  shape.experts, division.slots[p], settings.policy));
     ExpertPool& pool = *pools.back();
+    if (settings.audit_every > 0) pool.log = std::make_unique<SlotLog>(device, compute, pool.slots);
     pool.ring = ring_slots(shape, pool.slots, settings.ring_slots);
     for (size_t i = 0; i < pool.layers.size(); ++i) {
       LayerState& layer = layers[static_cast<size_t>(pool.layers[i])];
@@ -102,6 +103,14 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
     layer.forecast = device.make_event("forecast" + suffix);
   }
   statuses_.resize(pools.size());
+}
+
+void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan) {
+  if (!layer.pool->log) return;
+  const SlotMapView& map = layer.pool->map.view();
+  // The source of an adopted expert is a slot.
+  const int32_t first_id = cause == SlotWrite::kAdoption ? -1 : map.flat(layer.local, 0);
+  layer.pool->log->note(compute, cause, map, first_id, plan);
 }
 
 void ExpertState::queue_status() {

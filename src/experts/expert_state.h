@@ -16,6 +16,7 @@
 #include "experts/executor.h"
 #include "experts/host_rows.h"
 #include "experts/settings.h"
+#include "experts/slot_log.h"
 #include "experts/slot_map.h"
 
 namespace sluice {
@@ -38,7 +39,8 @@ class ExpertPool {
   const int64_t slots;
   int64_t ring = 0;  // R of this pool
   SlotMap map;
-  Buffer bytes;  // [slots, layout.row_bytes]
+  Buffer bytes;                  // [slots, layout.row_bytes]
+  std::unique_ptr<SlotLog> log;  // null without audits
 
   std::byte* slot(int64_t index) const {
     return bytes.as<std::byte>() + static_cast<size_t>(index) * layout.row_bytes;
@@ -78,6 +80,9 @@ struct ExpertState {
   std::vector<LayerState> layers;
   Buffer slot_ids;  // [max_rows * k]: the ids that an ensure rewrites
   bool pass_open = false;
+
+  /// Notes who gets the slots of `plan` on `compute`, where audits run.
+  void note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan);
 
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
   /// Queues a copy of every slot map's status word to the host.

@@ -145,6 +145,12 @@ void ResidentExperts::end_prefill() {
   passes_.push_back(record_);
 }
 
+void ResidentExperts::forget_slots() {
+  for (const auto& pool : state_.pools) {
+    slot_ops::invalidate(state_.compute, pool->map.view(), 0, static_cast<int32_t>(pool->slots));
+  }
+}
+
 void ResidentExperts::queue_checks() {
   state_.queue_status();
   decode_.queue_sample();
@@ -196,8 +202,8 @@ ExpertReport ResidentExperts::report() {
     while (state_.pools[p].get() != layer.pool) ++p;
     const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
     const uint64_t row = layer.pool->layout.row_bytes;
-    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, touched[l].distinct,
-                             touched[l].misses, forecasts[l], row});
+    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, c.stalls,
+                             touched[l].distinct, touched[l].misses, forecasts[l], row});
     report.demand_bytes += c.fetched * row;
     report.predicted_bytes += c.predicted * row;
     report.predicted_used_bytes += c.predicted_used * row;

@@ -28,6 +28,7 @@ struct PassRecord {
 /// Of one layer, over the executor's life.
 struct ExpertLayerReport {
   uint64_t routed = 0, hits = 0, misses = 0, predicted = 0, predicted_used = 0;  // decode and short prompts
+  uint64_t stalls = 0;  // of these forwards, those that waited for a miss of this layer
   uint64_t touched_distinct = 0, touched_misses = 0;
   ForecastCounters forecast;
   uint64_t row_bytes = 0;
@@ -76,6 +77,10 @@ class ResidentExperts final : public MoeExecutor {
   void run_blocks(Stream& compute, std::span<const MoeBlock> blocks) override {
     current_->run_blocks(compute, blocks);
   }
+
+  /// After an error that may have left slots without their experts' bytes (a copy that failed while the host ran
+  /// ahead): every slot is empty afterwards. Outside of passes.
+  void forget_slots();
 
   /// At the end of a forward, before the host waits for its result: queues what check() looks at, and every
   /// settings().audit_every-th time the audit. No wait of its own.

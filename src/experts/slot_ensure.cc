@@ -91,6 +91,7 @@ void count(LayerCounters& counters, const Demand& demand, int64_t routed_hits, i
   counters.hits += static_cast<uint64_t>(demand.hits);
   counters.misses += static_cast<uint64_t>(demand.misses);
   counters.fetched += static_cast<uint64_t>(fetches);
+  counters.stalls += fetches > 0;
   counters.predicted_used += static_cast<uint64_t>(demand.predicted_used);
 }
 

@@ -89,6 +89,7 @@ struct LayerCounters {
   uint64_t hits;            // distinct experts that were resident
   uint64_t misses;          // distinct experts that were not
   uint64_t fetched;         // misses that got a slot
+  uint64_t stalls;          // calls that had to fetch: their layer waited for the link
   uint64_t predicted;       // experts installed by install_predictions
   uint64_t predicted_used;  // hits on a slot that was predicted and not used yet
 };

@@ -140,6 +140,7 @@ SlotStatus ensure_some(const SlotMapView& map, int32_t layer, int32_t* ids, int6
   counters.hits += hits.size();
   counters.misses += missing.size();
   counters.fetched += fetched.size();
+  counters.stalls += fetched.empty() ? 0 : 1;
   for (int64_t i = 0; i < n; ++i) {
     const int32_t e = ids[i];
     if (cpu_ids != nullptr) cpu_ids[i] = -1;
@@ -237,6 +238,22 @@ SlotStatus begin_region(const SlotMapView& map, int32_t region_slots, const int3
   map.header->region_running = 1;
   for (int32_t s = region_slots; s < map.header->slots; ++s) {
     map.listed[s] = map.owner_of[s] >= 0 && wanted.count(layer_of(map, s)) > 0;
+  }
+  return {};
+}
+
+SlotStatus leave_evictable(const SlotMapView& map, int32_t count) {
+  std::vector<std::pair<int64_t, int32_t>> listed;
+  int32_t free = 0;
+  for (int32_t s = map.header->floor; s < map.header->slots; ++s) {
+    if (map.listed[s] != 0) listed.emplace_back(map.last_use[s], s);
+    free += map.listed[s] == 0;
+  }
+  std::sort(listed.begin(), listed.end());
+  for (const auto& [use, s] : listed) {
+    if (free >= count) break;
+    map.listed[s] = 0;
+    ++free;
   }
   return {};
 }

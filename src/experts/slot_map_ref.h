@@ -20,6 +20,7 @@ SlotStatus install_predictions(const SlotMapView& map, int32_t layer, const int3
                                int32_t most, const CopyPlan& plan);
 SlotStatus invalidate(const SlotMapView& map, int32_t first_slot, int32_t count);
 SlotStatus begin_region(const SlotMapView& map, int32_t region_slots, const int32_t* layers, int64_t n);
+SlotStatus leave_evictable(const SlotMapView& map, int32_t count);
 SlotStatus release_layer(const SlotMapView& map, int32_t layer);
 SlotStatus end_region(const SlotMapView& map);
 SlotStatus adopt(const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,

@@ -82,6 +82,7 @@ void StreamPass::begin_regions() {
     } else {
       slot_ops::begin_region(state_.compute, map, slots, nullptr, 0);
       // Decode steps between the layers need victims even where residents fill the pool.
+      if (ring.pool->log) ring.pool->log->note_range(state_.compute, SlotWrite::kRegion, 0, slots);
       slot_ops::leave_evictable(state_.compute, map, static_cast<int32_t>(min_slots(state_.shape)));
     }
   }
@@ -207,6 +208,7 @@ void StreamPass::adopt(const Tile& tile, const MoeInput& input, int64_t rows) {
   const int64_t n = rows * input.routes.k;
   const int32_t* ids = input.routes.ids + input.routes.rows * input.routes.k - n;
   slot_ops::adopt(state_.compute, layer.pool->map.view(), layer.local, ids, n, where, layer.adopted->plan);
+  state_.note(SlotWrite::kAdoption, layer, layer.adopted->plan);
   gather_rows(state_.compute, "adopt experts", layer.adopted->plan, layer.pool->slot(0), layer.pool->slot(0),
               layer.pool->layout.row_bytes);
 }

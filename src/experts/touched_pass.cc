@@ -49,6 +49,7 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
 
   route_transient(compute, map, layer.local, input.routes.ids, n, static_cast<int32_t>(half) * half_slots,
                   half_slots, row_of, layer.demand->plan, counters_.as<TransientCounters>() + l);
+  state_.note(SlotWrite::kTouched, layer, layer.demand->plan);
   compute.record(*layer.planned);
 
   Stream& demand = *state_.demand;
@@ -64,6 +65,7 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   if (tail > 0) {
     slot_ops::adopt(compute, map, layer.local, input.routes.ids + n - tail, tail, row_of,
                     layer.adopted->plan);
+    state_.note(SlotWrite::kAdoption, layer, layer.adopted->plan);
     gather_rows(compute, "adopt experts", layer.adopted->plan, layer.pool->slot(0), layer.pool->slot(0),
                 layer.pool->layout.row_bytes);
   }

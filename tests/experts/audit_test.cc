@@ -31,6 +31,7 @@ class Audit : public ::testing::Test {
     }
     ExpertSettings settings;
     settings.slots = 8;
+    settings.audit_every = 1;
     state_ = std::make_unique<ExpertState>(*device_, *stream_, rows_, ExpertShape{2, 8, 2, 1}, settings, 4);
     fetch(0, {3, 5});
     fetch(1, {5, 0, 7});
@@ -43,6 +44,7 @@ class Audit : public ::testing::Test {
     ASSERT_TRUE(slot_map::ensure(map(), static_cast<int32_t>(l), ids.data(), static_cast<int64_t>(ids.size()),
                                  layer.demand->plan)
                     .ok());
+    state_->note(SlotWrite::kDemand, layer, layer.demand->plan);
     gather_rows(*stream_, "fetch", layer.demand->plan, layer.rows->rows.as<std::byte>(), pool().slot(0),
                 kRow);
   }
@@ -76,6 +78,25 @@ TEST_F(Audit, NamesASlotOfWhichOneBitIsWrong) {
     byte ^= std::byte{0x10};
   }
   EXPECT_EQ(run().violations, 0);
+}
+
+TEST_F(Audit, NamesTheLastWritersOfASlotNewestFirst) {
+  pool().log->note_range(*stream_, SlotWrite::kRegion, 0, 2);
+  fetch(0, {3, 5, 1, 2, 4});  // three more experts take the empty slots
+  pool().slot(slot_of(0, 5))[3] ^= std::byte{1};
+  pool().slot(slot_of(0, 4))[3] ^= std::byte{1};
+  const std::string text = describe(run(), pool());
+  EXPECT_THAT(text,
+              HasSubstr("slot 1 (MoE layer 0, expert 5), last written by lent to a pass #7, miss #2 (MoE "
+                        "layer 0, expert 5)"));
+  EXPECT_THAT(text,
+              HasSubstr("slot 7 (MoE layer 0, expert 4), last written by miss #10 (MoE layer 0, expert 4)"));
+}
+
+TEST_F(Audit, KeepsTheLastFourWritersOfASlot) {
+  for (int i = 0; i < 6; ++i) pool().log->note_range(*stream_, SlotWrite::kRegion, 2, 1);
+  const SlotHistory& history = pool().log->histories()[2];
+  for (size_t i = 0; i < history.size(); ++i) EXPECT_EQ(history[i].sequence, 11 - static_cast<int64_t>(i));
 }
 
 TEST_F(Audit, EmptySlotsMayHoldAnything) {

@@ -161,6 +161,9 @@ void SlotMapRun::region() {
     const Ids* list = chance(30) ? nullptr : &layers;
     const auto n = static_cast<int64_t>(layers.size());
     BOTH(begin_region, (map, size, list == nullptr ? nullptr : list->data(), n));
+  } else if (kind < 3 && chance(50)) {
+    const int32_t count = below(slots + 2);
+    BOTH(leave_evictable, (map, count));
   } else if (kind < 3) {
     BOTH(end_region, (map));
   } else if (kind < 6) {
