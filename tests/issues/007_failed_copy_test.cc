@@ -19,7 +19,7 @@ TEST(FailedCopy, LeavesNoExpertBehindWhoseBytesNeverCame) {
   Runtime runtime(*model.device, *model.model, settings);
   Session session(runtime, {.capacity_tokens = 32});
   const std::vector<int32_t> prompt = {9, 8, 7, 6, 5};
-  model.device->faults().add(Fault::kCopy, "stream experts", 2);
+  model.device->faults().add(Fault::kCopy, "stream experts", 4);
   expect_error(ErrorCode::kIo, {"stream experts"}, [&] { session.prefill(prompt); });
   EXPECT_EQ(values(session.prefill(prompt)), reference.logits(prompt));
   EXPECT_EQ(values(session.decode(4)), reference.logits({9, 8, 7, 6, 5, 4}));
