@@ -78,8 +78,8 @@ class ResidentExperts final : public MoeExecutor {
     current_->run_blocks(compute, blocks);
   }
 
-  /// After an error that may have left slots without their experts' bytes (a copy that failed while the host ran
-  /// ahead): every slot is empty afterwards. Outside of passes.
+  /// After an error that may have left slots without their experts' bytes (a copy that failed while the host
+  /// ran ahead): every slot is empty afterwards. Outside of passes.
   void forget_slots();
 
   /// At the end of a forward, before the host waits for its result: queues what check() looks at, and every
