@@ -49,6 +49,7 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
            {{"demand", layer.misses * layer.row_bytes},
             {"predicted", layer.predicted * layer.row_bytes},
             {"touched", layer.touched_misses * layer.row_bytes}}},
+          {"forecast", {{"wanted", layer.forecast.wanted}, {"at_rank", layer.forecast.at_rank}}},
           {"row_bytes", layer.row_bytes}};
 }
 
@@ -186,6 +187,7 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
 std::string report_json(const ExpertReport& report, const Device& device) {
   nlohmann::ordered_json total = layer_json(sum(report));
   total.erase("row_bytes");
+  total.erase("forecast");
   total["bytes"] = {{"demand", report.demand_bytes},
                     {"streamed", report.streamed_bytes},
                     {"touched", report.touched_bytes},
@@ -194,6 +196,7 @@ std::string report_json(const ExpertReport& report, const Device& device) {
   total["slots"] = report.slots;
   total["ring_slots"] = report.ring_slots;
   total["decode_steps"] = report.decode_steps;
+  total["lookahead_budget"] = report.lookahead_budget;
   auto& waits = total["host_waits"] = nlohmann::ordered_json::object();
   for (const auto& [why, count] : device.host_waits()) waits[why] = count;
   auto& passes = total["passes"] = nlohmann::ordered_json::array();

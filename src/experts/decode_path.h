@@ -43,8 +43,8 @@ class DecodePath final : public MoeExecutor {
   /// At the end of a timed step: queues what learn() reads once the host has waited for the step.
   void queue_sample();
   void learn();
-  /// Null where the budget is fixed.
-  const LookaheadBudget* budget() const { return adaptive_.get(); }
+  /// The budget of the next step, a layer.
+  int32_t most_predictions() const { return most_; }
 
   /// How good the forecasts were, of every layer, in device memory. Layer 0 has none.
   const ForecastCounters* forecast_counters() const { return counters_.as<ForecastCounters>(); }

@@ -180,6 +180,7 @@ ExpertReport ResidentExperts::report() {
   ExpertReport report;
   report.passes = passes_;
   report.decode_steps = decode_steps_;
+  report.lookahead_budget = decode_.most_predictions();
   std::vector<std::vector<LayerCounters>> counters(state_.pools.size());
   for (size_t p = 0; p < state_.pools.size(); ++p) {
     const ExpertPool& pool = *state_.pools[p];

@@ -39,6 +39,7 @@ struct ExpertReport {
   std::vector<ExpertLayerReport> layers;
   std::vector<PassRecord> passes;
   uint64_t decode_steps = 0;
+  int32_t lookahead_budget = 0;  // predictions a layer and step, now
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
            touched_bytes = 0;
 };
