@@ -34,6 +34,8 @@ Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, 
                  const std::string& lookahead) {
   ExpertOptions experts = options.model.experts;
   experts.lookahead = lookahead;
+  // Counts that depend on how fast this machine is would compare nothing.
+  if (experts.budget == "auto") experts.budget = std::to_string(LookaheadBudget::kFirstGuess);
   Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
   if (runtime.resident() == nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -140,6 +142,7 @@ void add_bench(Command& program) {
   Command bench = program.subcommand("bench", "Measure parts of the engine");
   bench.require_subcommand();
   add_bench_experts(bench);
+  add_bench_slots(bench);
 }
 
 }  // namespace sluice::apps
