@@ -82,6 +82,25 @@ TEST(SlotMap, ARegionIsNeitherHitNorVictimAndEmptyInTheEnd) {
   EXPECT_EQ(map.fault(), "");
 }
 
+TEST(SlotMap, ABatchOfSeveralRequestsInsideAnEpochTakesNothingOfThePass) {
+  TestMap map({.layers = 3, .experts = 32, .max_slots = 96}, 40);
+  map.ensure(1, {0, 1, 2, 3, 4, 5, 6, 7});  // slots 0 to 7
+  map.ensure(2, {8, 9, 10, 11});            // slots 8 to 11
+  const Ids layers{2};
+  ASSERT_TRUE(slot_map::begin_region(map.view(), 8, layers.data(), 1).ok());
+  const Ids routes = {3, 17, 3, 18, -1, 19, 17, 20, 21, 3, 22, 23, 24, -1, 25, 26};  // 4 requests, 4 a token
+  for (int32_t layer = 0; layer < 3; ++layer) {
+    const Ids slots = map.ensure(layer, routes);
+    for (size_t i = 0; i < routes.size(); ++i) {
+      for (size_t j = 0; j < routes.size(); ++j) EXPECT_EQ(slots[i] == slots[j], routes[i] == routes[j]);
+      EXPECT_TRUE(routes[i] < 0 ? slots[i] == -1 : slots[i] >= 8) << "in the region: " << slots[i];
+      EXPECT_TRUE(slots[i] < 8 || slots[i] >= 12) << "a slot that the pass counts on: " << slots[i];
+    }
+    EXPECT_EQ(map.fault(), "");
+  }
+  for (int32_t expert = 8; expert < 12; ++expert) EXPECT_EQ(map.slot_of(2, expert), expert);
+}
+
 TEST(SlotMap, AListedSlotIsNobodysVictimUntilItsLayerIsReleased) {
   TestMap map(2, 8, 6);
   map.ensure(0, {0, 1});
