@@ -177,6 +177,7 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
                   static_cast<long long>(pass.rows), static_cast<long long>(pass.chunks),
                   std::string(name_of(pass.way)).c_str(), pass.predicted_ms, pass.actual_ms);
     text += line;
+    if (!pass.fallback.empty()) text += "  " + pass.fallback + "\n";
   }
   text += "host waits:";
   for (const auto& [why, count] : device.host_waits()) text += " " + why + " " + std::to_string(count) + ";";
@@ -206,8 +207,20 @@ std::string report_json(const ExpertReport& report, const Device& device) {
                       {"chunks", pass.chunks},
                       {"resident_rows", pass.resident_rows},
                       {"streamed_bytes", pass.streamed_bytes},
+                      {"predicted_bytes", pass.predicted_bytes},
                       {"predicted_ms", pass.predicted_ms},
                       {"actual_ms", pass.actual_ms}});
+    if (!pass.fallback.empty()) passes.back()["fallback"] = pass.fallback;
+  }
+  auto& ways = total["pass_totals"] = nlohmann::ordered_json::object();
+  for (size_t w = 0; w < report.totals.size(); ++w) {
+    const PassTotals& totals = report.totals[w];
+    if (totals.passes == 0) continue;
+    ways[std::string(name_of(static_cast<PassWay>(w)))] = {{"passes", totals.passes},
+                                                           {"tokens", totals.rows},
+                                                           {"streamed_bytes", totals.streamed_bytes},
+                                                           {"predicted_ms", totals.predicted_ms},
+                                                           {"actual_ms", totals.actual_ms}};
   }
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const ExpertLayerReport& layer : report.layers) layers.push_back(layer_json(layer));

@@ -13,8 +13,9 @@
 
 namespace sluice::apps {
 
-void ModelOptions::add_to(Command& command, bool with_context) {
-  command.option("--model", folder, "Folder with config.json and safetensors files").required();
+void ModelOptions::add_to(Command& command, bool with_context, bool model_required) {
+  Argument model = command.option("--model", folder, "Folder with config.json and safetensors files");
+  if (model_required) model.required();
   command.option("--compute", compute, "Numbers of the activations: f32, the reference")
       .one_of({"f32"})
       .show_default();

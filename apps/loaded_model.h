@@ -24,7 +24,8 @@ struct ModelOptions {
   ExpertOptions experts;
 
   /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
-  void add_to(Command& command, bool with_context);
+  /// Without `model_required` the command checks for itself that there is a model.
+  void add_to(Command& command, bool with_context, bool model_required = true);
 };
 
 struct LoadedModel {

@@ -1,95 +1,113 @@
-// `sluice plan`: what a model needs, and a forecast for a card that is not there.
+// `sluice plan`: what a model needs, and a forecast for cards that are not there.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/units.h"
-#include "device/timed/timed_device.h"
-#include "engine/session.h"
+#include "engine/simulation.h"
+#include "models/shape_model.h"
 
 namespace sluice::apps {
 namespace {
 
+constexpr int64_t kShapeContext = 20000;  // of a shape, where --context says nothing
+constexpr int64_t kWarmTokens = 48;
+
 struct PlanOptions {
   ModelOptions model;
+  std::string shape;
   std::vector<std::string> machines;
-  int64_t prompt_tokens = 512, decode_tokens = 64;
+  SimulatedRequest request;
   std::string trace_file;
-  bool json = false;
+  double compute_share = 1;
+
+  int64_t context(const ModelInfo& info) const {
+    if (model.context_tokens > 0) return std::min(model.context_tokens, info.max_positions);
+    return shape.empty() ? info.max_positions
+                         : std::max(kShapeContext, request.prompt_tokens + request.decode_tokens);
+  }
 };
 
-/// A forecast of one machine.
-struct Forecast {
-  MachineModel machine;
-  double ttft_ms = 0, tokens_per_s = 0, prefill_link_share = 0, decode_link_share = 0;
-  uint64_t device_bytes = 0;
-};
-
-/// Ids spread over the vocabulary: what matters is that routes differ from token to token.
-std::vector<int32_t> spread_ids(int64_t n, int64_t vocab_size) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < n; ++i) ids.push_back(static_cast<int32_t>((i * 7919 + 13) % vocab_size));
-  return ids;
+/// The model of --model, or one of --shape's sizes without weights.
+std::unique_ptr<Model> load(const PlanOptions& options, Device& device) {
+  if (!options.shape.empty()) {
+    return make_shape_model(device, model_shape(options.shape), options.model.chunk_tokens);
+  }
+  LoadOptions load;
+  load.max_rows = options.model.chunk_tokens;
+  load.threads = options.model.threads;
+  return load_model(Checkpoint::open(options.model.folder), device, load);
 }
 
-Forecast simulate(const PlanOptions& options, const std::string& name) {
-  Forecast forecast;
-  forecast.machine = machine_model(name);
-  TimedOptions timed;
-  timed.machine = forecast.machine;
-  timed.keep_timeline = !options.trace_file.empty();
-  auto device = make_timed_device(timed);
-  TimedDevice& clock = *device;
-  LoadedModel loaded = LoadedModel::load(options.model, std::move(device));
-  Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
-  const std::vector<int32_t> prompt = spread_ids(options.prompt_tokens, session.info().vocab_size);
+/// A simulated machine with the model in it.
+struct Machine {
+  Machine(const PlanOptions& options, const std::string& name)
+      : model_of(with_share(machine_model(name), options.compute_share)),
+        clock(make_timed_device(timed_options(options, model_of))),
+        model(load(options, *clock)) {}
 
-  const TimedReport start = clock.report();
-  std::span<const float> logits = session.prefill(prompt);
-  const TimedReport first = clock.report();
-  for (int64_t i = 0; i < options.decode_tokens; ++i) {
-    logits =
-        session.decode(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  static MachineModel with_share(MachineModel machine, double share) {
+    machine.share = share;
+    return machine;
   }
-  const TimedReport end = clock.report();
-  forecast.ttft_ms = (first.now_us - start.now_us) / 1000;
-  forecast.prefill_link_share =
-      (first.link_to_device_busy_us - start.link_to_device_busy_us) / (first.now_us - start.now_us);
-  const double decode_us = end.now_us - first.now_us;
-  forecast.tokens_per_s = static_cast<double>(options.decode_tokens) * 1e6 / decode_us;
-  forecast.decode_link_share = (end.link_to_device_busy_us - first.link_to_device_busy_us) / decode_us;
-  forecast.device_bytes = loaded.device->allocated_bytes() - loaded.model->info().expert_bytes;
-  if (!options.trace_file.empty()) write_chrome_trace(clock.timeline(), options.trace_file);
-  return forecast;
+  static TimedOptions timed_options(const PlanOptions& options, const MachineModel& machine) {
+    TimedOptions timed;
+    timed.machine = machine;
+    timed.keep_timeline = !options.trace_file.empty();
+    if (!options.shape.empty()) timed.runs = runs_for_shape;
+    return timed;
+  }
+
+  const MachineModel model_of;
+  std::unique_ptr<TimedDevice> clock;
+  std::unique_ptr<Model> model;
+};
+
+/// --expert-slots auto: what the card has room for.
+ExpertSettings settings_on(const PlanOptions& options, const Machine& machine) {
+  const ModelInfo& info = machine.model->info();
+  ExpertSettings settings = options.model.experts.resolve(info);
+  if (settings.slots == 0) settings.slots = slots_for_card(info, machine.model_of, options.context(info));
+  return settings;
+}
+
+SimulatedRun run_on(const PlanOptions& options, const Machine& machine, const ExpertSettings& settings,
+                    const SimulatedRequest& request) {
+  Runtime runtime(*machine.clock, *machine.model, settings);
+  const SessionOptions session{options.context(machine.model->info()), options.model.chunk_tokens};
+  return simulate(runtime, *machine.clock, session, request);
 }
 
 void print_lines(const PlanOptions& options) {
-  const LoadedModel loaded = LoadedModel::load(options.model);
-  const ModelInfo& info = loaded.model->info();
+  const std::unique_ptr<Device> device = make_host_device(options.model.threads);
+  const std::unique_ptr<Model> model = load(options, *device);
+  const ModelInfo& info = model->info();
   const ExpertSettings settings = options.model.experts.resolve(info);
-  const int64_t context =
-      options.model.context_tokens > 0 ? options.model.context_tokens : info.max_positions;
+  const int64_t context = options.context(info);
   const uint64_t experts =
       static_cast<uint64_t>(info.moe_layers.size()) * static_cast<uint64_t>(info.experts);
-  const uint64_t slots = settings.slots * (experts > 0 ? info.expert_bytes / experts : 0);
+  const auto slots = static_cast<uint64_t>(settings.slots) * (experts > 0 ? info.expert_bytes / experts : 0);
   const auto line = [](const char* name, uint64_t bytes, const std::string& note) {
     std::printf("%-16s %12s   %s\n", name, format_bytes(bytes).c_str(), note.c_str());
   };
   line("dense weights", info.dense_bytes, "device");
-  line("expert slots", slots,
-       "device; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
+  if (settings.slots > 0) {
+    line("expert slots", slots,
+         "device; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
+  } else {
+    std::printf("%-16s %12s   device; what the card has room for of %llu experts\n", "expert slots", "auto",
+                static_cast<unsigned long long>(experts));
+  }
   line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
        "device; " + std::to_string(context) + " tokens in f32");
   if (settings.slots > 0 &&
       (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
-    const BatchUse use =
-        loaded.runtime->resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
+    const Runtime runtime(*device, *model, settings);
+    const BatchUse use = runtime.resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
     const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
     line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),
          "device; " + std::to_string(tokens) + " tokens that pass each layer together");
@@ -97,19 +115,55 @@ void print_lines(const PlanOptions& options) {
   line("expert rows", info.expert_bytes, "host, page-locked where a GPU reads them");
 }
 
+void print_forecast(const PlanOptions& options, const std::string& name) {
+  const Machine machine(options, name);
+  const ExpertSettings settings = settings_on(options, machine);
+  SimulatedRequest request = options.request;
+  request.warm_tokens = kWarmTokens;
+  const SimulatedRun run = run_on(options, machine, settings, request);
+  std::printf("%-12s %6lld %10.2f ms %9.1f %% %8.1f /s %9.1f %%", name.c_str(),
+              static_cast<long long>(settings.slots), run.ttft_ms, 100 * run.prefill_link_share,
+              run.tokens_per_s, 100 * run.decode_link_share);
+  if (!options.trace_file.empty()) write_chrome_trace(machine.clock->timeline(), options.trace_file);
+  if (machine.model->info().moe_layers.empty()) return void(std::printf("\n"));
+  request.warm_tokens = request.decode_tokens = 0;
+  for (const Arm& arm : published_arms()) {
+    const ExpertShape shape = expert_shape(machine.model->info());
+    const SimulatedRun arm_run = run_on(options, machine, arm_settings(arm, shape), request);
+    std::printf(" %8.2f", arm_run.ttft_ms);
+  }
+  std::printf(" ms\n");
+}
+
 void run_plan(const PlanOptions& options) {
+  if (options.model.folder.empty() == options.shape.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "plan needs either --model or --shape");
+  }
+  if (!options.shape.empty()) model_shape(options.shape);
+  if (!(options.compute_share > 0 && options.compute_share <= 1)) {
+    throw Error(ErrorCode::kInvalidArgument, "--compute-share is above 0 and at most 1");
+  }
   for (const std::string& name : options.machines) machine_model(name);  // an unknown one is refused at once
   print_lines(options);
   if (options.machines.empty()) return;
   std::printf(
-      "\nforecast for a prompt of %lld tokens and %lld more, by simulation (rates of the cards: see docs)\n",
-      static_cast<long long>(options.prompt_tokens), static_cast<long long>(options.decode_tokens));
-  std::printf("card             first token   link busy      decode   link busy\n");
-  for (const std::string& name : options.machines) {
-    const Forecast f = simulate(options, name);
-    std::printf("%-14s %9.2f ms %9.1f %% %8.1f /s %9.1f %%\n", name.c_str(), f.ttft_ms,
-                100 * f.prefill_link_share, f.tokens_per_s, 100 * f.decode_link_share);
-  }
+      "\nforecast for a prompt of %lld tokens and %lld more, by simulation; the four arms: time to the first "
+      "token\n"
+      "where a streaming prompt moves every expert, with --prefill-copy-priority high, --prefill-invalidate "
+      "epoch\n",
+      static_cast<long long>(options.request.prompt_tokens),
+      static_cast<long long>(options.request.decode_tokens));
+  std::printf(
+      "card          slots   first token   link busy      decode   link busy  neither priority    epoch     "
+      "both\n");
+  for (const std::string& name : options.machines) print_forecast(options, name);
+}
+
+template <class List>
+std::string names_of(const List& list) {
+  std::string names;
+  for (const auto& item : list) names += (names.empty() ? "" : ", ") + item.name;
+  return names;
 }
 
 }  // namespace
@@ -121,20 +175,26 @@ void add_plan(Command& program) {
   command.footer(
       "The forecast runs the model's own streams, copies and events on a simulated clock: each operation "
       "costs what its\n"
-      "declared bytes and arithmetic cost on the named card. Cards: " +
-      [] {
-        std::string names;
-        for (const MachineModel& machine : machine_models())
-          names += (names.empty() ? "" : ", ") + machine.name;
-        return names;
-      }() +
-      ".\n\n  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti");
-  options->model.add_to(command, true);
+      "declared bytes and arithmetic cost on the named card. --expert-slots auto stands for what that card "
+      "has room "
+      "for;\nthe slots are warm from another text. Cards: " +
+      names_of(machine_models()) + ".\nShapes: " + names_of(model_shapes()) +
+      "; their routes are drawn evenly and anew for every token, nothing is predicted.\n\n"
+      "  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti\n"
+      "  $ sluice plan --shape q36 --simulate published,rtx4090,rtx5090 --prompt-tokens 64");
+  options->model.add_to(command, true, false);
+  command.option("--shape", options->shape, "Sizes of a published model, in place of --model").type("NAME");
   command.option("--simulate", options->machines, "Cards to forecast for").separated_by(',').type("NAME,...");
-  command.option("--prompt-tokens", options->prompt_tokens, "Length of the prompt")
+  command.option("--prompt-tokens", options->request.prompt_tokens, "Length of the prompt")
       .at_least(1)
       .show_default();
-  command.option("--tokens", options->decode_tokens, "Length of the answer").at_least(1).show_default();
+  command.option("--tokens", options->request.decode_tokens, "Length of the answer")
+      .at_least(1)
+      .show_default();
+  command
+      .option("--compute-share", options->compute_share,
+              "Share of the cards' compute and memory rate that the model gets, above 0 up to 1")
+      .advanced();
   command.option("--timeline", options->trace_file, "Write the last card's steps as a Chrome trace")
       .type("FILE");
   command.action([options] { run_plan(*options); });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,11 @@ class Device {
   virtual void wait(Stream& stream, std::string_view why) = 0;
   /// Whether the latest record of `event` has run (true if there is none). Never waits.
   virtual bool done(const Event& event) = 0;
+  /// Microseconds between the latest records of two events that have both run; nothing where the device keeps
+  /// no times.
+  virtual std::optional<double> elapsed_us(const Event&, const Event&) const { return std::nullopt; }
+  /// Whether copies of one stream go on beside kernels of another.
+  virtual bool overlaps_copies() const { return true; }
 
   /// The host is about to read or write memory that operations use too. Costs nothing unless a checker
   /// listens.

@@ -103,6 +103,8 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
     layer.forecast = device.make_event("forecast" + suffix);
   }
   statuses_.resize(pools.size());
+  host_counts_.resize(2 * pools.size());
+  counts_ = device.allocate_array<int64_t>(static_cast<int64_t>(host_counts_.size()), "resident counts");
 }
 
 void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan) {
@@ -114,8 +116,28 @@ void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan&
 }
 
 void ExpertState::queue_status() {
-  for (size_t p = 0; p < pools.size(); ++p)
+  auto* counts = counts_.as<int64_t>();
+  for (size_t p = 0; p < pools.size(); ++p) {
     slot_ops::read_status(compute, pools[p]->map.view(), &statuses_[p]);
+    slot_ops::count_residents(compute, pools[p]->map.view(), static_cast<int32_t>(pools[p]->ring),
+                              counts + 2 * p);
+  }
+  compute.copy("resident counts", host_counts_.data(), counts, counts_.bytes());
+}
+
+ExpertState::Residents ExpertState::residents() const {
+  Residents sum;
+  for (size_t p = 0; p < pools.size(); ++p) {
+    const int64_t outside = host_counts_[2 * p + 1];
+    sum.all += host_counts_[2 * p];
+    sum.outside_region += outside;
+    // A pass leaves a decode step its victims.
+    const int64_t most =
+        settings.compare.epoch_invalidation ? pools[p]->slots - pools[p]->ring - min_slots(shape) : outside;
+    sum.listed += std::clamp<int64_t>(most, 0, outside);
+  }
+  if (settings.compare.hits == HitMode::kOff) sum.listed = 0;
+  return sum;
 }
 
 void ExpertState::throw_if_failed() {

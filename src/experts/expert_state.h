@@ -85,14 +85,22 @@ struct ExpertState {
   void note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan);
 
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
-  /// Queues a copy of every slot map's status word to the host.
+  /// Queues a copy of every slot map's status word, and of its number of residents, to the host.
   void queue_status();
+  /// What queue_status() counted, after the host has waited for it: experts in slots, those of them outside
+  /// the regions, and those that a streaming pass may count on.
+  struct Residents {
+    int64_t all = 0, outside_region = 0, listed = 0;
+  };
+  Residents residents() const;
   /// After the host has waited for the compute stream: throws the first failure that queue_status() brought.
   /// The failure is then forgotten: it was one request's.
   void throw_if_failed();
 
  private:
   std::vector<SlotStatus> statuses_;
+  Buffer counts_;                     // [pools, 2] in device memory
+  std::vector<int64_t> host_counts_;  // the same
 };
 
 }  // namespace sluice

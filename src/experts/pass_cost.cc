@@ -27,23 +27,25 @@ double distinct_experts(const ExpertShape& shape, int64_t rows) {
 
 namespace {
 
-bool streams(PassWay way) { return way == PassWay::kStream || way == PassWay::kLayerMajor; }
+int64_t residents(PassWay way, const PassQuestion& question) {
+  if (streams(way)) return question.listed;
+  return way == PassWay::kTouched ? question.outside_region : question.resident_rows;
+}
 
 PassForecast forecast_pass(PassWay way, const ExpertShape& shape, const PassRates& rates,
                            const PassQuestion& question, int64_t rows) {
   const auto all = static_cast<double>(shape.layers * shape.experts);
-  const double absent =
-      all - static_cast<double>(std::min<int64_t>(question.resident_rows, shape.layers * shape.experts));
+  const double absent = std::max(0.0, all - static_cast<double>(residents(way, question)));
   const double wanted =
       streams(way) ? all : static_cast<double>(shape.layers) * distinct_experts(shape, rows);
   PassForecast result;
   result.way = way;
   result.bytes = wanted * absent / all * static_cast<double>(question.row_bytes);
   const double link = rates.link_bytes_per_ms > 0 ? result.bytes / rates.link_bytes_per_ms : 0;
-  const double compute = rates.compute_ms_per_token * static_cast<double>(rows);
+  const double compute = rates.compute_ms(rows);
   // Streamed copies run beside the products; a gather starts when the routes are known, and the products wait
   // for it.
-  result.ms = streams(way) ? std::max(link, compute) : link + compute;
+  result.ms = streams(way) && rates.overlap ? std::max(link, compute) : link + compute;
   return result;
 }
 
@@ -57,7 +59,7 @@ PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& ra
   }
   const auto chunks = static_cast<double>(question.rows / chunk);
   const PassForecast full = forecast_pass(way, shape, rates, question, chunk);
-  PassForecast result{way, chunks * full.bytes, chunks * full.ms};
+  PassForecast result{way, chunks * full.bytes, chunks * full.ms, false};
   if (question.rows % chunk != 0) {
     const PassForecast rest = forecast_pass(way, shape, rates, question, question.rows % chunk);
     result.bytes += rest.bytes;
@@ -80,6 +82,8 @@ PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRa
     consider(PassWay::kEnsure);
   } else if (question.touched_fits) {
     consider(PassWay::kTouched);
+  } else {
+    best.fell_back = mode == PrefillMode::kTouched;
   }
   return best;
 }

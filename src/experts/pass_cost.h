@@ -10,20 +10,30 @@ namespace sluice {
 
 /// How the experts of one forward become computable.
 enum class PassWay { kEnsure, kTouched, kStream, kLayerMajor };
+inline constexpr size_t kPassWays = 4;
+inline bool streams(PassWay way) { return way == PassWay::kStream || way == PassWay::kLayerMajor; }
 std::string_view name_of(PassWay way);  // "ensure", "touched", "stream", "layer-major"
 
 /// Rates of this machine, refined by every pass.
 struct PassRates {
   double link_bytes_per_ms = 0;     // host rows to slots
-  double compute_ms_per_token = 0;  // a token through all layers, experts resident; 0: not measured yet
+  double compute_ms_per_pass = 0;   // through all layers, experts resident, and for each token
+  double compute_ms_per_token = 0;  // both 0: not measured yet
+  bool overlap = true;              // streamed copies run beside the products
+
+  double compute_ms(int64_t rows) const {
+    return compute_ms_per_pass + compute_ms_per_token * static_cast<double>(rows);
+  }
 };
 
 /// Tokens of one prompt that are to pass all layers, in chunks of chunk_rows.
 struct PassQuestion {
-  int64_t rows = 0;           // tokens
-  int64_t chunk_rows = 0;     // 0: one chunk
-  int64_t resident_rows = 0;  // experts resident now, of all layers
-  uint64_t row_bytes = 0;     // of one expert (the mean over layers)
+  int64_t rows = 0;        // tokens
+  int64_t chunk_rows = 0;  // 0: one chunk
+  // Experts resident now, of all layers; of them outside the region that a pass borrows; and of these the
+  // ones that a streaming pass reads where they lie.
+  int64_t resident_rows = 0, outside_region = 0, listed = 0;
+  uint64_t row_bytes = 0;  // of one expert (the mean over layers)
   bool ensure_fits = false, touched_fits = false;
 };
 
@@ -31,6 +41,7 @@ struct PassForecast {
   PassWay way = PassWay::kStream;
   double bytes = 0;
   double ms = 0;
+  bool fell_back = false;  // the forced way does not fit
 };
 
 /// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows).
@@ -42,8 +53,8 @@ double distinct_experts(const ExpertShape& shape, int64_t rows);
 PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
                       const PassQuestion& question);
 
-/// The quickest way that fits and that `mode` allows, for one chunk (a forced way that does not fit falls to
-/// stream; the report says so).
+/// The quickest way that fits and that `mode` allows, for one chunk. A forced way that does not fit falls to
+/// stream, and the forecast says so.
 PassForecast choose_way(PrefillMode mode, const ExpertShape& shape, const PassRates& rates,
                         const PassQuestion& question);
 /// Whether all chunks should pass layer by layer together. A tie goes to it: fewer bytes cross.

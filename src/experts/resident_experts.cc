@@ -12,6 +12,14 @@ namespace {
 
 constexpr int64_t kAdoptRows = 16;  // tokens whose experts a prompt leaves in the pool
 
+std::string why_touched_does_not_fit(const ExpertState& state, int64_t rows) {
+  int64_t half = state.shape.experts;
+  for (const auto& pool : state.pools) half = std::min(half, pool->ring / 2);
+  return "touched does not fit: " + std::to_string(rows) + " tokens may need " +
+         std::to_string(std::min(rows * state.shape.top_k, state.shape.experts)) +
+         " experts of a layer, and half of the ring holds " + std::to_string(half);
+}
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -25,6 +33,11 @@ ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<cons
       stream_(state_),
       touched_(state_),
       current_(&decode_),
+      learner_(device.overlaps_copies() && settings.compare.overlap),
+      pass_from_(device.make_event("pass from")),
+      pass_to_(device.make_event("pass to")),
+      copy_from_(device.make_event("link from")),
+      copy_to_(device.make_event("link to")),
       audit_results_(state_.pools.size()),
       audit_memory_(device.allocate(state_.pools.size() * sizeof(AuditResult), "audit")) {
   measure_link();
@@ -36,10 +49,14 @@ void ResidentExperts::measure_link() {
   const auto count = std::min<int64_t>({layer.pool->slots, layer.rows->experts, 32});
   const size_t bytes = static_cast<size_t>(count) * layer.pool->layout.row_bytes;
   const auto start = std::chrono::steady_clock::now();
+  state_.copy->record(*copy_from_);
   state_.copy->copy("measure link", layer.pool->slot(0), layer.rows->row(ExpertId(0)), bytes);
+  state_.copy->record(*copy_to_);
   state_.device.wait(*state_.copy, "link measurement");
-  rates_.link_bytes_per_ms = static_cast<double>(bytes) / std::max(1e-3, milliseconds_since(start));
-  decode_.adapt_budget(static_cast<double>(layer.pool->layout.row_bytes) / rates_.link_bytes_per_ms);
+  const auto us = state_.device.elapsed_us(*copy_from_, *copy_to_);
+  learner_.add_copy(static_cast<double>(bytes), us ? *us / 1000 : std::max(1e-3, milliseconds_since(start)));
+  decode_.adapt_budget(static_cast<double>(layer.pool->layout.row_bytes) /
+                       learner_.rates().link_bytes_per_ms);
 }
 
 void ResidentExperts::begin_decode(int64_t) {
@@ -50,6 +67,7 @@ void ResidentExperts::begin_decode(int64_t) {
   }
   decode_.begin_step(true, pass_ == nullptr);
   current_ = &decode_;
+  disturbed_ = disturbed_ || pass_ != nullptr;
 }
 
 void ResidentExperts::end_decode() {
@@ -67,7 +85,10 @@ PassQuestion ResidentExperts::question(int64_t rows, int64_t chunk_rows) const {
   PassQuestion question;
   question.rows = rows;
   question.chunk_rows = chunk_rows;
-  question.resident_rows = known_resident_;
+  const ExpertState::Residents residents = state_.residents();
+  question.resident_rows = residents.all;
+  question.outside_region = residents.outside_region;
+  question.listed = residents.listed;
   for (const LayerState& layer : state_.layers) question.row_bytes += layer.pool->layout.row_bytes;
   question.row_bytes /= state_.layers.size();
   const int64_t pass_rows = std::min(rows, chunk_rows);
@@ -84,21 +105,26 @@ int64_t ResidentExperts::rows_together(int64_t rows, int64_t chunk_rows, int64_t
   const int64_t group = rows <= most ? rows : most / chunk_rows * chunk_rows;
   const bool allowed = mode == PrefillMode::kAuto || mode == PrefillMode::kLayerMajor;
   if (!allowed || group <= chunk_rows) return std::min(rows, chunk_rows);
-  const bool wins =
-      mode == PrefillMode::kLayerMajor || layer_major_wins(state_.shape, rates_, question(group, chunk_rows));
+  const bool wins = mode == PrefillMode::kLayerMajor ||
+                    layer_major_wins(state_.shape, learner_.rates(), question(group, chunk_rows));
   return wins ? group : chunk_rows;
 }
 
 void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
+  if (unfinished_) finish_pass();
   const bool group = rows > chunk_rows;
   const PassForecast choice = choose_way(group ? PrefillMode::kLayerMajor : state_.settings.prefill,
-                                         state_.shape, rates_, question(rows, chunk_rows));
+                                         state_.shape, learner_.rates(), question(rows, chunk_rows));
   record_ = {};
   record_.way = choice.way;
   record_.rows = rows;
   record_.chunks = (rows + chunk_rows - 1) / chunk_rows;
   record_.predicted_ms = choice.ms;
+  if (choice.fell_back) record_.fallback = why_touched_does_not_fit(state_, rows);
+  record_.predicted_bytes = pass_bytes_ = choice.bytes;
+  disturbed_ = false;
+  state_.compute.record(*pass_from_);
   pass_start_ = std::chrono::steady_clock::now();
   switch (choice.way) {
     case PassWay::kEnsure:
@@ -111,8 +137,9 @@ void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
       break;
     case PassWay::kStream:
     case PassWay::kLayerMajor:
-      stream_.begin(kAdoptRows);
-      record_.resident_rows = known_resident_ = stream_.resident_rows();
+      // The published base, which does without hits, leaves nothing behind either.
+      stream_.begin(state_.settings.compare.hits == HitMode::kOff ? 0 : kAdoptRows);
+      record_.resident_rows = stream_.resident_rows();
       pass_ = &stream_;
       break;
   }
@@ -134,15 +161,37 @@ void ResidentExperts::close_pass() {
 void ResidentExperts::give_up_prefill() { close_pass(); }
 
 void ResidentExperts::end_prefill() {
-  if (pass_ == &stream_) record_.streamed_bytes = stream_.streamed_bytes();
+  if (streams(record_.way)) {
+    record_.streamed_bytes = stream_.streamed_bytes();
+    pass_bytes_ = static_cast<double>(record_.streamed_bytes);
+  }
   close_pass();
-  // The host has queued everything; the caller's next wait ends the pass. Where nothing is deferred this is
-  // its time.
-  record_.actual_ms = milliseconds_since(pass_start_);
-  const double per_token = record_.actual_ms / static_cast<double>(std::max<int64_t>(1, record_.rows));
-  rates_.compute_ms_per_token =
-      rates_.compute_ms_per_token == 0 ? per_token : 0.75 * rates_.compute_ms_per_token + 0.25 * per_token;
+  state_.compute.record(*pass_to_);
+  unfinished_ = true;
+}
+
+double ResidentExperts::pass_ms() const {
+  const auto us = state_.device.elapsed_us(*pass_from_, *pass_to_);
+  return us ? *us / 1000 : milliseconds_since(pass_start_);
+}
+
+// The host has waited for the pass (or, where nobody looked in between, has begun the next one).
+void ResidentExperts::finish_pass() {
+  unfinished_ = false;
+  record_.actual_ms = pass_ms();
+  if (streams(record_.way) && stream_.first_copy_bytes() > 0) {
+    const auto us = state_.device.elapsed_us(stream_.first_copy_from(), stream_.first_copy_to());
+    if (us) learner_.add_copy(static_cast<double>(stream_.first_copy_bytes()), *us / 1000);
+  }
+  if (!disturbed_) learner_.add_pass({record_.way, record_.rows, pass_bytes_, record_.actual_ms});
+  PassTotals& totals = totals_[static_cast<size_t>(record_.way)];
+  ++totals.passes;
+  totals.rows += static_cast<uint64_t>(record_.rows);
+  totals.streamed_bytes += record_.streamed_bytes;
+  totals.predicted_ms += record_.predicted_ms;
+  totals.actual_ms += record_.actual_ms;
   passes_.push_back(record_);
+  if (passes_.size() > kPassHistory) passes_.pop_front();
 }
 
 void ResidentExperts::forget_slots() {
@@ -164,6 +213,7 @@ void ResidentExperts::queue_checks() {
 }
 
 void ResidentExperts::check() {
+  if (unfinished_) finish_pass();
   state_.throw_if_failed();
   decode_.learn();
   for (size_t p = 0; p < audit_results_.size(); ++p) {
@@ -178,7 +228,8 @@ ExpertReport ResidentExperts::report() {
   state_.device.wait(state_.compute, "report");
   check();
   ExpertReport report;
-  report.passes = passes_;
+  report.passes.assign(passes_.begin(), passes_.end());
+  report.totals = totals_;
   report.decode_steps = decode_steps_;
   report.lookahead_budget = decode_.most_predictions();
   std::vector<std::vector<LayerCounters>> counters(state_.pools.size());
@@ -211,7 +262,7 @@ ExpertReport ResidentExperts::report() {
     report.touched_bytes += touched[l].misses * row;
     SLUICE_CHECK_MSG(touched[l].overflows == 0, "a touched pass ran out of ring slots");
   }
-  for (const PassRecord& pass : passes_) report.streamed_bytes += pass.streamed_bytes;
+  for (const PassTotals& totals : totals_) report.streamed_bytes += totals.streamed_bytes;
   return report;
 }
 

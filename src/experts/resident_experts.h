@@ -1,7 +1,9 @@
 // A model's experts in slots: the executor that serves, for decode and for every form of prefill.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "experts/decode_path.h"
 #include "experts/expert_state.h"
 #include "experts/pass_cost.h"
+#include "experts/pass_rates.h"
 #include "experts/stream_pass.h"
 #include "experts/touched_pass.h"
 
@@ -22,8 +25,18 @@ struct PassRecord {
   int64_t chunks = 1;
   int64_t resident_rows = 0;  // at its begin
   uint64_t streamed_bytes = 0;
+  double predicted_bytes = 0;  // as the way was chosen
+  double predicted_ms = 0, actual_ms = 0;
+  std::string fallback;  // why a forced way was not taken
+};
+
+/// All passes of one way.
+struct PassTotals {
+  uint64_t passes = 0, rows = 0, streamed_bytes = 0;
   double predicted_ms = 0, actual_ms = 0;
 };
+
+inline constexpr size_t kPassHistory = 256;
 
 /// Of one layer, over the executor's life.
 struct ExpertLayerReport {
@@ -37,7 +50,8 @@ struct ExpertLayerReport {
 struct ExpertReport {
   int64_t slots = 0, ring_slots = 0;
   std::vector<ExpertLayerReport> layers;
-  std::vector<PassRecord> passes;
+  std::vector<PassRecord> passes;            // the last kPassHistory
+  std::array<PassTotals, kPassWays> totals;  // of all, by way
   uint64_t decode_steps = 0;
   int32_t lookahead_budget = 0;  // predictions a layer and step, now
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
@@ -97,6 +111,8 @@ class ResidentExperts final : public MoeExecutor {
  private:
   void measure_link();
   PassQuestion question(int64_t rows, int64_t chunk_rows) const;
+  void finish_pass();
+  double pass_ms() const;
   void close_pass();
 
   ExpertState state_;
@@ -105,14 +121,18 @@ class ResidentExperts final : public MoeExecutor {
   TouchedPass touched_;
   MoeExecutor* current_;
   MoeExecutor* pass_ = nullptr;  // of the running prefill
-  PassRates rates_;
+  RateLearner learner_;
   PassRecord record_;
+  double pass_bytes_ = 0;    // as predicted, or as streamed
+  bool unfinished_ = false;  // everything of a pass is queued, and has not been seen to end
+  bool disturbed_ = false;   // a decode step ran inside
+  std::unique_ptr<Event> pass_from_, pass_to_, copy_from_, copy_to_;
   std::chrono::steady_clock::time_point pass_start_;
-  std::vector<PassRecord> passes_;
+  std::deque<PassRecord> passes_;
+  std::array<PassTotals, kPassWays> totals_;
   uint64_t decode_steps_ = 0, steps_ = 0, audits_ = 0;
   std::vector<AuditResult> audit_results_;  // of each pool
   Buffer audit_memory_;
-  int64_t known_resident_ = 0;  // rows, when the host last looked
 };
 
 }  // namespace sluice

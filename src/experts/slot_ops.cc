@@ -125,6 +125,18 @@ void read_status(Stream& stream, const SlotMapView& map, SlotStatus* status) {
   stream.copy("slot status", status, &map.header->status, sizeof(SlotStatus));
 }
 
+void count_residents(Stream& stream, const SlotMapView& map, int32_t first_slot, int64_t* counts) {
+  stream.launch({.name = "count residents", .reads = {map.range()}, .writes = {range_of(counts, 2)}},
+                [=](const HostContext&) {
+                  counts[0] = counts[1] = 0;
+                  for (int32_t slot = 0; slot < map.header->slots; ++slot) {
+                    if (map.owner_of[slot] < 0) continue;
+                    ++counts[0];
+                    counts[1] += slot >= first_slot ? 1 : 0;
+                  }
+                });
+}
+
 void clear_status(Stream& stream, const SlotMapView& map) {
   launch(stream, "clear slot status", map, [=] {
     map.header->status = {};

@@ -41,6 +41,8 @@ void fill(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* 
 
 /// Copies the status word to `status` in host memory; valid once the stream is synchronised.
 void read_status(Stream& stream, const SlotMapView& map, SlotStatus* status);
+/// counts[0] = slots that hold an expert, counts[1] = those of them from `first_slot` on.
+void count_residents(Stream& stream, const SlotMapView& map, int32_t first_slot, int64_t* counts);
 void clear_status(Stream& stream, const SlotMapView& map);
 
 }  // namespace sluice::slot_ops

@@ -10,7 +10,11 @@
 
 namespace sluice {
 
-StreamPass::StreamPass(ExpertState& state) : state_(state), begun_(state.device.make_event("begin")) {
+StreamPass::StreamPass(ExpertState& state)
+    : state_(state),
+      begun_(state.device.make_event("begin")),
+      first_copy_from_(state.device.make_event("first copy from")),
+      first_copy_to_(state.device.make_event("first copy to")) {
   const int64_t experts = state.shape.experts;
   const auto cells = static_cast<int64_t>(state.layers.size()) * experts;
   size_t snapshot_bytes = 0;
@@ -59,7 +63,7 @@ void StreamPass::begin(int64_t adopt_rows) {
   state_.pass_open = true;
   adopt_rows_ = adopt_rows;
   prefetched_ = 0;
-  streamed_bytes_ = 0;
+  streamed_bytes_ = first_copy_bytes_ = 0;
   if (state_.settings.compare.epoch_invalidation) begin_regions();
   // A decode step that is still running may read slots of the region: copies into it come after it.
   state_.compute.record(*begun_);
@@ -165,7 +169,13 @@ void StreamPass::prefetch(const Tile& tile) {
         {layer.pool->slot(tile.first_slot() + run - tile.first), layer.rows->row(ExpertId(run)), bytes});
     streamed_bytes_ += bytes;
   }
+  const bool first = first_copy_bytes_ == 0 && !entries.empty();
+  if (first) stream.record(*first_copy_from_);
   stream.copy_batch("stream experts", entries);
+  if (first) {
+    first_copy_bytes_ = streamed_bytes_;
+    stream.record(*first_copy_to_);
+  }
   stream.record(*tile.half().ready);
 }
 

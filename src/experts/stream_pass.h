@@ -34,6 +34,11 @@ class StreamPass final : public MoeExecutor {
 
   /// Bytes that this pass moved over the link, and rows of host memory that were resident when it began.
   uint64_t streamed_bytes() const { return streamed_bytes_; }
+  /// The first copies of the last pass, which nothing else delayed: how many bytes, and the events around
+  /// them.
+  uint64_t first_copy_bytes() const { return first_copy_bytes_; }
+  const Event& first_copy_from() const { return *first_copy_from_; }
+  const Event& first_copy_to() const { return *first_copy_to_; }
   int64_t resident_rows() const { return resident_rows_; }
 
  private:
@@ -82,7 +87,8 @@ class StreamPass final : public MoeExecutor {
   bool table_written_ = false;
   std::vector<Buffer> hit_plans_;  // for hits gathered on the device
   Buffer region_slots_;            // [2][E]: where adoption finds a tile's experts
-  std::unique_ptr<Event> begun_;
+  std::unique_ptr<Event> begun_, first_copy_from_, first_copy_to_;
+  uint64_t first_copy_bytes_ = 0;
   int64_t adopt_rows_ = 0;
   uint64_t streamed_bytes_ = 0;
   int64_t resident_rows_ = 0;

@@ -148,11 +148,15 @@ void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes,
   const int64_t pairs = routes.rows * routes.k;
   // Which rows are read, and which outputs are written, is known once the ids are.
   const auto data_ranges = [=](RangeSink& sink) {
+    std::vector<bool> read(static_cast<size_t>(experts.experts));  // a row crosses once for all of its pairs
     for (int64_t i = 0; i < pairs; ++i) {
       const int32_t id = routes.ids[i];
       if (id < first || id >= last || experts.row_of[id] < 0) continue;
-      sink.reads({experts.rows + static_cast<size_t>(experts.row_of[id]) * experts.layout.row_bytes,
-                  experts.layout.row_bytes});
+      if (!read[static_cast<size_t>(id)]) {
+        sink.reads({experts.rows + static_cast<size_t>(experts.row_of[id]) * experts.layout.row_bytes,
+                    experts.layout.row_bytes});
+      }
+      read[static_cast<size_t>(id)] = true;
       sink.writes(range_of(activations + i * inner, inner));
       sink.writes(range_of(outputs + i * hidden, hidden));
     }

@@ -66,6 +66,8 @@ TEST_F(ExpertFlags, BadRingsAndBudgetsAreOneLine) {
   expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "0"}),
                  {"--lookahead-budget 0", "a number from 1 up, or auto"});
   expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "4x"}), {"--lookahead-budget 4x"});
+  expect_refusal(eval({"--expert-slots", "8", "--prefill-group", "0"}),
+                 {"--prefill-group 0", "a number from 1 up, or auto"});
 }
 
 TEST_F(ExpertFlags, AReportWithoutSlotsIsRefusedBeforeAnythingRuns) {
@@ -113,6 +115,8 @@ TEST_F(ExpertFlags, FewSlotsAllSlotsAndNoneWriteTheSameFile) {
   EXPECT_TRUE(file("16") == none);
   EXPECT_TRUE(file("all") == none);
   EXPECT_TRUE(file("2", {"--prefill-mode", "stream", "--prefill-invalidate", "layer"}) == none);
+  EXPECT_TRUE(file("10", {"--prefill-mode", "layer-major"}) == none);
+  EXPECT_TRUE(file("11", {"--prefill-mode", "layer-major", "--prefill-group", "14"}) == none);
   EXPECT_TRUE(file("9", {"--prefill-hit", "d2d", "--lookahead", "off"}) == none);
 }
 
@@ -156,6 +160,20 @@ TEST_F(ExpertFlags, TheReportHasTheDocumentedFieldsAndTheyAddUp) {
   EXPECT_EQ(total["bytes"]["streamed"], streamed);
   EXPECT_EQ(total.at("host_waits").at("residents of a pass"), 2);
   EXPECT_EQ(total["host_waits"].at("logits"), 12);
+}
+
+TEST_F(ExpertFlags, TheReportSaysHowManyChunksWentTogetherAndWhyAForcedWayWasNotTaken) {
+  const Json group = report({"--expert-slots", "12", "--chunk", "8", "--prefill-mode", "layer-major"});
+  ASSERT_EQ(group["total"].at("passes").size(), 1u);
+  EXPECT_EQ(group["total"]["passes"][0].at("way"), "layer-major");
+  EXPECT_EQ(group["total"]["passes"][0].at("chunks"), 4);
+  EXPECT_EQ(group["total"]["passes"][0].at("predicted_bytes"),
+            group["total"]["passes"][0].at("streamed_bytes"));
+  EXPECT_EQ(group["total"].at("pass_totals").at("layer-major").at("tokens"), 30);
+  const Json fallen = report({"--expert-slots", "12", "--chunk", "30", "--prefill-mode", "touched"});
+  EXPECT_EQ(fallen["total"].at("passes")[0].at("way"), "stream");
+  EXPECT_EQ(fallen["total"]["passes"][0].at("fallback"),
+            "touched does not fit: 30 tokens may need 8 experts of a layer, and half of the ring holds 3");
 }
 
 TEST_F(ExpertFlags, EveryForwardsPassIsReportedWithItsWay) {

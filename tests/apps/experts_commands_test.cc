@@ -49,6 +49,21 @@ TEST(Plan, ForecastsKnownCardsTheSameEachTime) {
   EXPECT_EQ(plan().out, first.out) << "the clock is simulated";
 }
 
+TEST(Plan, ForecastsTheSizesOfAPublishedModelWithoutItsWeights) {
+  const Outcome outcome = run_program(
+      {"plan", "--shape", "q36", "--simulate", "published", "--prompt-tokens", "20", "--tokens", "2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("what the card has room for of 10240 experts"));
+  EXPECT_THAT(outcome.out, HasSubstr("neither priority    epoch     both"));
+}
+
+TEST(Plan, NeedsAModelOrAShapeAndKnowsItsShapes) {
+  EXPECT_THAT(run_program({"plan"}).err, HasSubstr("either --model or --shape"));
+  EXPECT_THAT(run_program({"plan", "--model", demo_model(), "--shape", "q36"}).err,
+              HasSubstr("either --model or --shape"));
+  EXPECT_THAT(run_program({"plan", "--shape", "q99"}).err, HasSubstr("known are q36, q30"));
+}
+
 TEST(Plan, AnUnknownCardIsRefusedWithTheKnownOnes) {
   expect_refusal({"plan", "--model", demo_model(), "--simulate", "abacus"}, {"abacus", "h200"});
 }

@@ -106,6 +106,45 @@ TEST(LayerMajor, ModesThatNeverGroupReserveNothing) {
   EXPECT_EQ(touched.runtime.group_tokens(), 0);
 }
 
+TEST(PassReport, BytesArePredictedExactlyFromWhatDecodeHasLeft) {
+  Prompt prompt(settings_of(PrefillMode::kStream, 20, 8));
+  std::vector<int32_t> ids = random_ids(20, 300);
+  for (int turn = 0; turn < 4; ++turn) {
+    prompt.session.prefill(ids);
+    for (int32_t id = 0; id < 9; ++id) prompt.session.decode((id * 37 + turn) % 300);
+    for (int32_t& id : ids) id = (id + 11) % 300;
+  }
+  const ExpertReport report = prompt.report();
+  ASSERT_EQ(report.passes.size(), 12u);
+  EXPECT_LT(report.passes.back().streamed_bytes, report.passes.front().streamed_bytes);
+  for (const PassRecord& pass : report.passes) {
+    EXPECT_DOUBLE_EQ(pass.predicted_bytes, static_cast<double>(pass.streamed_bytes));
+  }
+  EXPECT_EQ(prompt.waits("report"), 2) << "no host wait of its own";
+}
+
+TEST(PassReport, KeepsTheLastPassesAndTheTotalsOfAll) {
+  Prompt prompt(settings_of(PrefillMode::kLayerMajor));
+  const int rounds = static_cast<int>(kPassHistory) + 10;
+  for (int i = 0; i < rounds; ++i) prompt.session.prefill(std::vector<int32_t>(3, i % 300));
+  const ExpertReport report = prompt.report();
+  EXPECT_EQ(report.passes.size(), kPassHistory);
+  const PassTotals& totals = report.totals[static_cast<size_t>(PassWay::kLayerMajor)];
+  EXPECT_EQ(totals.passes, static_cast<uint64_t>(rounds));
+  EXPECT_EQ(totals.rows, static_cast<uint64_t>(3 * rounds));
+  EXPECT_EQ(totals.streamed_bytes, report.streamed_bytes);
+}
+
+TEST(PassReport, SaysWhyAForcedWayWasNotTaken) {
+  Prompt prompt(settings_of(PrefillMode::kTouched), {160, 32});
+  prompt.run(17);
+  const ExpertReport report = prompt.report();
+  ASSERT_EQ(report.passes.size(), 1u);
+  EXPECT_EQ(report.passes[0].way, PassWay::kStream);
+  EXPECT_EQ(report.passes[0].fallback,
+            "touched does not fit: 17 tokens may need 8 experts of a layer, and half of the ring holds 4");
+}
+
 TEST(LayerMajor, AnErrorBetweenItsChunksLeavesNothingInTheCache) {
   Prompt fresh(settings_of(PrefillMode::kStream));
   const std::vector<float> want = fresh.run(40);

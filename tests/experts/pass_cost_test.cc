@@ -12,6 +12,8 @@ const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01};
 PassQuestion question(int64_t rows, int64_t resident = 0) {
   return {.rows = rows,
           .resident_rows = resident,
+          .outside_region = resident,
+          .listed = resident,
           .row_bytes = 500,
           .ensure_fits = rows <= 16,
           .touched_fits = rows <= 64};
@@ -70,7 +72,38 @@ TEST(PassCost, AForcedModeHoldsUnlessItDoesNotFit) {
   slow.compute_ms_per_token = 8;
   EXPECT_EQ(way(PrefillMode::kTouched, question(64), slow), PassWay::kTouched);
   EXPECT_EQ(way(PrefillMode::kTouched, question(1), slow), PassWay::kEnsure);
-  EXPECT_EQ(way(PrefillMode::kTouched, question(65), slow), PassWay::kStream);
+  const PassForecast fallen = choose_way(PrefillMode::kTouched, kShape, slow, question(65));
+  EXPECT_EQ(fallen.way, PassWay::kStream);
+  EXPECT_TRUE(fallen.fell_back);
+  EXPECT_FALSE(choose_way(PrefillMode::kAuto, kShape, slow, question(65)).fell_back);
+  EXPECT_FALSE(choose_way(PrefillMode::kTouched, kShape, slow, question(64)).fell_back);
+}
+
+TEST(PassCost, LayerMajorMovesOnceWhatChunksMoveEach) {
+  PassQuestion q = question(1050);
+  q.chunk_rows = 100;
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, q).bytes, 11 * 1000 * 500.0);
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, q).ms, 11 * 500);
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kLayerMajor, kShape, kRates, q).bytes, 1000 * 500.0);
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kLayerMajor, kShape, kRates, q).ms, 500);
+  EXPECT_TRUE(layer_major_wins(kShape, kRates, q));
+  PassRates slow = kRates;
+  slow.compute_ms_per_token = 10;  // the link never waits: fewer bytes all the same
+  EXPECT_TRUE(layer_major_wins(kShape, slow, q));
+  q = question(20, 1000);  // nothing crosses: short chunks keep their way
+  q.chunk_rows = 10;
+  EXPECT_FALSE(layer_major_wins(kShape, kRates, q));
+}
+
+TEST(PassCost, EachWayCountsOnItsOwnResidents) {
+  PassQuestion q = question(8);
+  q.resident_rows = 500;
+  q.outside_region = 250;
+  q.listed = 100;
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, q).bytes, 900 * 500.0);
+  const double wanted = 10 * distinct_experts(kShape, 8) * 500;
+  EXPECT_NEAR(forecast(PassWay::kEnsure, kShape, kRates, q).bytes, wanted / 2, 1e-6);
+  EXPECT_NEAR(forecast(PassWay::kTouched, kShape, kRates, q).bytes, wanted * 0.75, 1e-6);
 }
 
 TEST(PassCost, NothingIsStreamedWhereNothingIsAbsent) {
@@ -79,7 +112,7 @@ TEST(PassCost, NothingIsStreamedWhereNothingIsAbsent) {
 }
 
 TEST(PassCost, UnknownRatesCompareByNothingButDoNotDivide) {
-  const PassForecast f = forecast(PassWay::kStream, kShape, {}, question(100));
+  const PassForecast f = forecast(PassWay::kStream, kShape, PassRates(), question(100));
   EXPECT_EQ(f.ms, 0);
   EXPECT_EQ(name_of(PassWay::kEnsure), "ensure");
   EXPECT_EQ(name_of(PassWay::kTouched), "touched");

@@ -10,7 +10,12 @@ namespace {
 TEST(NothingToStream, AShortPromptLeavesResidentExpertsWhereTheyAre) {
   const ExpertShape shape{.layers = 3, .experts = 8, .top_k = 2};
   const PassRates rates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 1};
-  PassQuestion question{.rows = 1, .resident_rows = 24, .row_bytes = 100, .ensure_fits = true};
+  PassQuestion question{.rows = 1,
+                        .resident_rows = 24,
+                        .outside_region = 24,
+                        .listed = 24,
+                        .row_bytes = 100,
+                        .ensure_fits = true};
   EXPECT_EQ(choose_way(PrefillMode::kAuto, shape, rates, question).way, PassWay::kEnsure);
 }
 

@@ -67,12 +67,12 @@ CardJob price_copy(const QueuedOp& op, const MemoryMap& memory, const MachineMod
 
 }  // namespace
 
-CardJob price(const QueuedOp& op, const MemoryMap& memory, const MachineModel& model, bool ask_data) {
+CardJob price(const QueuedOp& op, const MemoryMap& memory, const MachineModel& model) {
   if (op.is_copy) return price_copy(op, memory, model);
   Bytes bytes(memory);
   for (const ByteRange& range : op.reads) bytes.reads(range);
   for (const ByteRange& range : op.writes) bytes.writes(range);
-  if (op.data_ranges && ask_data) op.data_ranges(bytes);
+  if (op.data_ranges) op.data_ranges(bytes);
   return price_kernel(static_cast<double>(op.flops), bytes, model);
 }
 

@@ -9,6 +9,6 @@
 namespace sluice {
 
 /// Asks the operation's data_ranges too, so memory is as at its start. Lane, priority and times stay unset.
-CardJob price(const QueuedOp& op, const MemoryMap& memory, const MachineModel& model, bool ask_data);
+CardJob price(const QueuedOp& op, const MemoryMap& memory, const MachineModel& model);
 
 }  // namespace sluice

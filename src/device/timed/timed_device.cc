@@ -53,6 +53,12 @@ void TimedDevice::wait(Stream& stream, std::string_view why) {
 
 bool TimedDevice::done(const Event& event) { return queues_->done(timed(event).latest); }
 
+std::optional<double> TimedDevice::elapsed_us(const Event& from, const Event& to) const {
+  const auto &first = timed(from).latest, &last = timed(to).latest;
+  if (first == nullptr || last == nullptr || !first->ran || !last->ran) return std::nullopt;
+  return last->at_us - first->at_us;
+}
+
 double TimedDevice::now_us() const { return queues_->now_us(); }
 void TimedDevice::advance_host(double us) { queues_->advance_host(us); }
 TimedReport TimedDevice::report() const { return queues_->report(); }

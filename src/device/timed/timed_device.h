@@ -43,6 +43,7 @@ class TimedDevice final : public Device {
   void wait(const Event& event, std::string_view why) override;
   void wait(Stream& stream, std::string_view why) override;
   bool done(const Event& event) override;
+  std::optional<double> elapsed_us(const Event& from, const Event& to) const override;
 
   /// The host's clock in simulated microseconds.
   double now_us() const override;

@@ -94,8 +94,7 @@ bool TimedQueues::settle(size_t lane_index) {
     if (item.kind == Item::Kind::kWait && !item.record->ran) break;
     moved = true;
     if (item.kind == Item::Kind::kOp) {
-      const bool real = !options_.runs || options_.runs(item.op);
-      CardJob job = price(item.op, memory_, options_.machine, real);
+      CardJob job = price(item.op, memory_, options_.machine);
       job.lane = lane_index;
       job.priority = lane.priority;
       job.ready_us = card_us_;

@@ -1,0 +1,37 @@
+// Learns what passes take on this machine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "experts/pass_cost.h"
+
+namespace sluice {
+
+/// What one pass did. ms is the whole pass, bytes what crossed the link for it (a forecast where only the
+/// device knows).
+struct PassObservation {
+  PassWay way = PassWay::kStream;
+  int64_t rows = 0;
+  double bytes = 0, ms = 0;
+};
+
+/// The link's rate comes from copies that were timed by themselves. What is left of a pass after its share of
+/// the link is its compute: two numbers, a pass and a token, by weighted least squares over the last dozen
+/// passes.
+class RateLearner {
+ public:
+  explicit RateLearner(bool overlap) { rates_.overlap = overlap; }
+
+  void add_copy(double bytes, double ms);
+  void add_pass(const PassObservation& pass);
+  const PassRates& rates() const { return rates_; }
+
+ private:
+  void add_compute(double rows, double ms);
+
+  PassRates rates_;
+  double w_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;  // weighted sums of (rows, compute ms)
+};
+
+}  // namespace sluice
