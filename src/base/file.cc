@@ -38,13 +38,20 @@ class Descriptor {
               path.string() + ": cannot " + what + ": " + std::strerror(code));
 }
 
-Descriptor open_for_reading(const std::filesystem::path& path, size_t& size) {
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+[[noreturn]] void refuse_folder(const std::filesystem::path& path) {
+  throw Error(ErrorCode::kInvalidArgument, path.string() + ": is a folder, not a file");
+}
+
+// Without O_NONBLOCK a pipe in the place of a file would wait for a writer that never comes.
+Descriptor open_regular(const std::filesystem::path& path, size_t& size) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) fail(path, "open");
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(path, "read the size");
-  if (S_ISDIR(status.st_mode))
-    throw Error(ErrorCode::kInvalidArgument, path.string() + ": is a folder, not a file");
+  if (S_ISDIR(status.st_mode)) refuse_folder(path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::kInvalidArgument, path.string() + ": is a pipe or device, not a regular file");
+  }
   size = static_cast<size_t>(status.st_size);
   return Descriptor(fd.release());
 }
@@ -65,21 +72,12 @@ std::string read_to_end(int fd, const std::filesystem::path& path, size_t max_by
   }
 }
 
-void write_all(int fd, std::string_view content, const std::filesystem::path& path) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(path, "write");
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-}
-
 }  // namespace
 
 MappedFile MappedFile::open(const std::filesystem::path& path) {
   MappedFile file;
   file.path_ = path;
-  const Descriptor fd = open_for_reading(path, file.size_);
+  const Descriptor fd = open_regular(path, file.size_);
   if (file.size_ == 0) return file;
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) fail(path, "map");
@@ -105,31 +103,25 @@ MappedFile::~MappedFile() {
 
 std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) {
   size_t size = 0;
-  const Descriptor fd = open_for_reading(path, size);
+  const Descriptor fd = open_regular(path, size);
   return read_to_end(fd.get(), path, max_bytes);
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp" + std::to_string(::getpid());
-  {
-    const Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (fd.get() < 0) fail(path, "create");
-    try {
-      write_all(fd.get(), content, path);
-    } catch (...) {
-      ::unlink(temporary.c_str());
-      throw;
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(temporary.c_str());
-    errno = code;
-    fail(path, "rename the finished file to");
-  }
+std::string read_standard_input() { return read_to_end(STDIN_FILENO, "standard input", size_t{1} << 30); }
+
+std::string read_file_or_pipe(const std::filesystem::path& path, size_t max_bytes) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) fail(path, "open");
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode)) refuse_folder(path);
+  return read_to_end(fd.get(), path, max_bytes);
 }
 
-std::string read_standard_input() { return read_to_end(STDIN_FILENO, "standard input", size_t{1} << 30); }
+std::string read_input(const std::string& file, size_t max_bytes) {
+  return file == "-" ? read_to_end(STDIN_FILENO, input_name(file), max_bytes)
+                     : read_file_or_pipe(file, max_bytes);
+}
+
+std::string input_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "checkpoint/tensor.h"
 
 namespace sluice {
@@ -20,19 +21,16 @@ struct TensorSpec {
   uint64_t bytes() const;
 };
 
-/// A file that appears under its final name when finish() has run, and not at all if the writer ends before.
-/// Move-only.
+/// A file that appears under its final name when finish() has run, and not at all if the writer ends before;
+/// FileWriter says what happens to links, pipes and devices.
 class SafetensorsWriter {
  public:
   /// Tensors lie in the order of `specs`; names must differ. The header is padded with spaces to a multiple
-  /// of 8. Throws Error kIo.
-  SafetensorsWriter(std::filesystem::path path, std::span<const TensorSpec> specs,
+  /// of 8. Throws as FileWriter.
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorSpec> specs,
                     const std::map<std::string, std::string>& metadata = {});
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  ~SafetensorsWriter();
 
-  /// The bytes of tensor `index`, all at once. Throws Error kIo.
+  /// The bytes of tensor `index`, all at once; in order where the file is a pipe. Throws Error kIo.
   void write(size_t index, std::span<const std::byte> bytes);
   /// Renames to the final name. Every tensor must have been written. Throws Error kIo.
   void finish();
@@ -42,10 +40,8 @@ class SafetensorsWriter {
     uint64_t offset = 0, bytes = 0;
     bool written = false;
   };
-  void write_at(uint64_t offset, std::span<const std::byte> bytes);
 
-  std::filesystem::path path_, temporary_;
-  int fd_ = -1;
+  FileWriter file_;
   std::vector<Range> ranges_;
 };
 

@@ -61,7 +61,7 @@ TEST(SafetensorsWriter, LeavesNoFileWhenItIsNotFinished) {
 }
 
 TEST(SafetensorsWriter, NamesAFolderThatDoesNotExist) {
-  testing::expect_error(ErrorCode::kIo, {"/no/such/folder/a"},
+  testing::expect_error(ErrorCode::kNotFound, {"/no/such/folder/a"},
                         [] { write_safetensors("/no/such/folder/a", {}); });
 }
 
