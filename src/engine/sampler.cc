@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -12,19 +13,14 @@
 namespace sluice {
 namespace {
 
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
 void require(bool ok, const std::string& name, double value, const std::string& range) {
   if (ok) return;
-  std::string text = std::to_string(value);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
   throw Error(ErrorCode::kInvalidArgument, name + ": " + text + " is outside " + range);
-}
-
-void check_no_nan(std::span<const float> logits) {
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "the model gave NaN as the logit of token " + std::to_string(i));
-    }
-  }
 }
 
 bool higher(const std::pair<float, int32_t>& a, const std::pair<float, int32_t>& b) {
@@ -40,14 +36,26 @@ double log_sum_exp(std::span<const float> logits) {
 
 }  // namespace
 
+std::string problem_of_logits(std::span<const float> logits) {
+  bool possible = false;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i]) || logits[i] > kLargest) {
+      return std::string("the model gave ") + (std::isnan(logits[i]) ? "NaN" : "+infinity") +
+             " as the logit of token " + std::to_string(i) + ": are its weights finite?";
+    }
+    possible = possible || logits[i] > kNever;
+  }
+  return possible ? "" : "the model gave -infinity as the logit of every token: are its weights finite?";
+}
+
 void check(const SamplingParams& p, int64_t vocab_size) {
   const double kHuge = 1e6;
   require(p.temperature >= 0 && p.temperature <= kHuge, "temperature", p.temperature, "0 ... 1e6");
   require(p.top_k >= 0, "top_k", static_cast<double>(p.top_k), "0 (off) and up");
   require(p.top_p >= 0 && p.top_p <= 1, "top_p", p.top_p, "0 (greedy) ... 1 (off)");
   require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "0 (off) ... 1");
-  require(p.repetition_penalty > 0 && p.repetition_penalty <= kHuge, "repetition_penalty",
-          p.repetition_penalty, "above 0 ... 1e6 (1 is off)");
+  require(p.repetition_penalty >= 1e-6 && p.repetition_penalty <= kHuge, "repetition_penalty",
+          p.repetition_penalty, "1e-6 ... 1e6 (1 is off)");
   require(std::abs(p.presence_penalty) <= kHuge, "presence_penalty", p.presence_penalty, "-1e6 ... 1e6");
   require(std::abs(p.frequency_penalty) <= kHuge, "frequency_penalty", p.frequency_penalty, "-1e6 ... 1e6");
   require(p.vocab_limit >= 0, "vocab_limit", static_cast<double>(p.vocab_limit), "0 (off) and up");
@@ -55,7 +63,8 @@ void check(const SamplingParams& p, int64_t vocab_size) {
           "0 ... " + std::to_string(vocab_size));
   for (const auto& [id, bias] : p.logit_bias) {
     require(id >= 0 && id < vocab_size, "logit_bias: token", id, "0 ... " + std::to_string(vocab_size - 1));
-    require(!std::isnan(bias), "logit_bias of token " + std::to_string(id), bias, "the numbers");
+    require(std::abs(bias) <= static_cast<double>(kLargest) || bias == static_cast<double>(kNever),
+            "logit_bias of token " + std::to_string(id), bias, "-3.4e38 ... 3.4e38 (or -inf: never chosen)");
   }
 }
 
@@ -82,13 +91,20 @@ Sampler::Sampler(SamplingParams params, int64_t vocab_size, std::span<const int3
 
 SampledToken Sampler::sample(std::span<const float> logits) {
   SLUICE_CHECK(logits.size() == scores_.size());
-  check_no_nan(logits);
+  if (const std::string problem = problem_of_logits(logits); !problem.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, problem);
+  }
   std::copy(logits.begin(), logits.end(), scores_.begin());
   for (const auto& [id, bias] : params_.logit_bias)
     scores_[static_cast<size_t>(id)] += static_cast<float>(bias);
   apply_penalties();
   if (params_.vocab_limit > 0 && params_.vocab_limit < static_cast<int64_t>(scores_.size())) {
-    std::fill(scores_.begin() + params_.vocab_limit, scores_.end(), -std::numeric_limits<float>::infinity());
+    std::fill(scores_.begin() + params_.vocab_limit, scores_.end(), kNever);
+  }
+  // Large settings overflow: +infinity would make NaN of the differences below.
+  for (float& score : scores_) score = std::min(score, kLargest);
+  if (*std::max_element(scores_.begin(), scores_.end()) == kNever) {
+    throw Error(ErrorCode::kInvalidArgument, "logit_bias and penalties leave no token to choose");
   }
 
   SampledToken token;
@@ -102,9 +118,13 @@ SampledToken Sampler::sample(std::span<const float> logits) {
     const double total = log_sum_exp(logits);
     token.logprob = static_cast<double>(logits[static_cast<size_t>(token.id)]) - total;
     candidates_.clear();
-    for (size_t i = 0; i < logits.size(); ++i) candidates_.emplace_back(logits[i], static_cast<int32_t>(i));
-    std::partial_sort(candidates_.begin(), candidates_.begin() + params_.logprobs, candidates_.end(), higher);
-    for (int64_t i = 0; i < params_.logprobs; ++i) {
+    const size_t ids = params_.vocab_limit > 0
+                           ? std::min(logits.size(), static_cast<size_t>(params_.vocab_limit))
+                           : logits.size();
+    for (size_t i = 0; i < ids; ++i) candidates_.emplace_back(logits[i], static_cast<int32_t>(i));
+    const int64_t shown = std::min(params_.logprobs, static_cast<int64_t>(ids));
+    std::partial_sort(candidates_.begin(), candidates_.begin() + shown, candidates_.end(), higher);
+    for (int64_t i = 0; i < shown; ++i) {
       const auto& [logit, id] = candidates_[static_cast<size_t>(i)];
       token.top_logprobs.emplace_back(id, static_cast<double>(logit) - total);
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,9 @@ struct SamplingParams {
   double presence_penalty = 0;    // 0: off; counts the answer alone, once a token
   double frequency_penalty = 0;   // 0: off; counts the answer alone, each occurrence
   uint64_t seed = 0;
-  std::map<int32_t, double> logit_bias;
-  int64_t vocab_limit = 0;  // ids from here on are never chosen (rows that only pad a vocabulary); 0: none
-  int64_t logprobs = -1;    // -1: none, n: the chosen token's and the n highest
+  std::map<int32_t, double> logit_bias;  // added; -infinity: never chosen
+  int64_t vocab_limit = 0;  // ids from here on (rows that only pad a vocabulary) are never chosen; 0: none
+  int64_t logprobs = -1;    // -1: none, n: the chosen token's and the n highest below vocab_limit
 
   bool greedy() const { return temperature == 0 || top_p == 0 || top_k == 1; }
 };
@@ -32,6 +33,10 @@ struct SamplingParams {
 /// Throws Error kInvalidArgument with the field's name and its range; `vocab_size` bounds the ids of
 /// logit_bias.
 void check(const SamplingParams& params, int64_t vocab_size);
+
+/// What makes logits [vocab_size] unusable, by token: a NaN, +infinity, or nothing above -infinity. Empty
+/// where they are fine.
+std::string problem_of_logits(std::span<const float> logits);
 
 /// What generation_config.json says: do_sample (false: greedy), temperature, top_k, top_p, min_p,
 /// repetition_penalty.
@@ -51,8 +56,8 @@ class Sampler {
   Sampler(SamplingParams params, int64_t vocab_size, std::span<const int32_t> prompt);
 
   /// Picks from logits [vocab_size] and remembers the choice. Order: bias, penalties, temperature, top-k,
-  /// top-p, min-p, draw. Ties go to the lower id. Throws Error kInvalidArgument for a NaN among the logits
-  /// (its index in the message).
+  /// top-p, min-p, draw. Ties go to the lower id. Throws Error kInvalidArgument for logits that
+  /// problem_of_logits names, and where the settings leave no token.
   SampledToken sample(std::span<const float> logits);
 
  private:

@@ -95,6 +95,26 @@ TEST(Sampler, DrawsFollowTheSoftmaxAtTheTemperature) {
   }
 }
 
+TEST(Sampler, DrawsOfOneAnswerFollowTheSoftmax) {
+  SamplingParams params;
+  params.temperature = 1;
+  params.seed = 20261129;
+  const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -0.5f, 2.5f};
+  constexpr int kDraws = 2000;
+  double total = 0;
+  for (const float logit : logits) total += std::exp(static_cast<double>(logit));
+  std::vector<int> n(logits.size());
+  Sampler sampler(params, static_cast<int64_t>(logits.size()), {});
+  for (int i = 0; i < kDraws; ++i) ++n[static_cast<size_t>(sampler.sample(logits).id)];
+  double chi_square = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double expected = kDraws * std::exp(static_cast<double>(logits[i])) / total;
+    chi_square += (n[i] - expected) * (n[i] - expected) / expected;
+  }
+  EXPECT_LT(chi_square, 42) << "seed " << params.seed
+                            << "; 7 degrees of freedom: a fair draw passes 42 less than once in a million";
+}
+
 TEST(Sampler, PenaltiesActOnTheirOwnTokens) {
   SamplingParams params;
   params.repetition_penalty = 2;  // prompt and answer; halves what is positive, doubles what is negative
@@ -147,6 +167,16 @@ TEST(Sampler, LogprobsAreThoseOfTheModelHighestFirst) {
   EXPECT_EQ(token.top_logprobs[0].first, 1);
   EXPECT_NEAR(token.top_logprobs[0].second, 2 - total, 1e-9);
   EXPECT_EQ(token.top_logprobs[1].first, 2);
+}
+
+TEST(Sampler, LogprobsLeaveOutRowsThatOnlyPadTheVocabulary) {
+  SamplingParams params;
+  params.vocab_limit = 2;
+  params.logprobs = 3;
+  const SampledToken token = Sampler(params, 3, {}).sample(std::vector<float>{1, 2, 9});
+  ASSERT_EQ(token.top_logprobs.size(), 2u);
+  EXPECT_EQ(token.top_logprobs[0].first, 1);
+  EXPECT_EQ(token.top_logprobs[1].first, 0);
 }
 
 TEST(Sampler, ANaNIsAnErrorThatNamesTheToken) {
