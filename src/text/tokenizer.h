@@ -34,7 +34,8 @@ class Tokenizer {
 
   /// Ids of `text` (UTF-8; invalid bytes are encoded as U+FFFD). Adds no BOS or EOS.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  /// Text of `ids`, special tokens kept unless told; bytes that form no character become U+FFFD.
+  /// Text of `ids`, special tokens kept unless told; bytes that form no character become U+FFFD. An id below
+  /// vocab_size() that no token has gives nothing, as in the reference: a model may choose it.
   /// Throws Error kInvalidArgument for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> ids, bool skip_special = false) const;
   /// The raw bytes that one id stands for (may be a part of a character).

@@ -36,11 +36,16 @@ struct Tokenizer::Impl {
                    std::vector<TokenId>& ids) const;
 
   void decode(TokenId id, bool skip_special, DecodeState& state, std::string& out) const {
+    if (is_hole(id)) return;
     const std::string_view token = text_of(id);
     if (!(skip_special && is_special(id))) decoder.push(token, state, out);
   }
   /// As TokenDecoder wants it. Throws Error kInvalidArgument for an id outside the vocabulary.
   std::string_view text_of(TokenId id) const;
+  /// An id inside the vocabulary that no token has.
+  bool is_hole(TokenId id) const {
+    return id >= 0 && static_cast<size_t>(id) < special.size() && !added_texts.has(id) && !bpe.has(id);
+  }
   bool is_special(TokenId id) const {
     return id >= 0 && static_cast<size_t>(id) < special.size() && special[static_cast<size_t>(id)] != 0;
   }

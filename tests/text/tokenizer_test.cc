@@ -176,12 +176,21 @@ TEST(Tokenizer, SkipsSpecialTokensOnlyIfAsked) {
 
 TEST(Tokenizer, RefusesIdsOutsideTheVocabulary) {
   const Tokenizer tokenizer = chat_tokenizer().build();
-  for (const TokenId id : {-1, kFirstAdded - 1, kFirstAdded + 4, INT32_MAX}) {
+  for (const TokenId id : {-1, kFirstAdded + 4, INT32_MAX}) {
     const auto message = "small.json: no token has the id " + std::to_string(id);
     expect_error(ErrorCode::kInvalidArgument, {message},
                  [&] { tokenizer.decode(std::vector<TokenId>{id}, true); });
     expect_error(ErrorCode::kInvalidArgument, {message}, [&] { tokenizer.bytes_of(id); });
   }
+}
+
+TEST(Tokenizer, AnIdThatNoTokenHasDecodesToNothing) {
+  const Tokenizer tokenizer = chat_tokenizer().build();
+  const TokenId hole = kFirstAdded - 1;
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{'a', hole, 'b'}), "ab");
+  StreamDecoder decoder(tokenizer);
+  EXPECT_EQ(decoder.push('a') + decoder.push(hole) + decoder.push('b') + decoder.finish(), "ab");
+  expect_error(ErrorCode::kInvalidArgument, {"no token has the id"}, [&] { tokenizer.bytes_of(hole); });
 }
 
 TEST(Tokenizer, DropsTheSpaceThatItPutInFront) {
