@@ -58,7 +58,9 @@ SafetensorsFile open_shard(const fs::path& folder, const std::string& shard) {
   return SafetensorsFile::open(path);
 }
 
-void check_folder(const fs::path& folder) {
+}  // namespace
+
+void check_model_folder(const fs::path& folder) {
   if (!present(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
@@ -67,10 +69,8 @@ void check_folder(const fs::path& folder) {
   }
 }
 
-}  // namespace
-
 Checkpoint Checkpoint::open(const fs::path& folder) {
-  check_folder(folder);
+  check_model_folder(folder);
   Checkpoint result;
   result.folder_ = folder;
   result.config_ = Config::read(folder / "config.json");
@@ -112,7 +112,14 @@ const Tensor* Checkpoint::find(const std::string& name) const {
 
 const Tensor& Checkpoint::get(const std::string& name) const {
   if (const Tensor* tensor = find(name)) return *tensor;
-  throw Error(ErrorCode::kNotFound, folder_.string() + ": there is no tensor '" + name + "'");
+  throw Error(ErrorCode::kNotFound, place() + ": there is no tensor '" + name +
+                                        "', which config.json asks for: download the model again, or see "
+                                        "whether config.json belongs to it");
+}
+
+std::string Checkpoint::place() const {
+  if (files_.size() == 1 && !sorted_.empty()) return sorted_[0]->file;
+  return folder_.string() + " (" + std::to_string(files_.size()) + " files)";
 }
 
 const Tensor& Checkpoint::get(const std::string& name, std::span<const int64_t> shape) const {

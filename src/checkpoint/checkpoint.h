@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+/// Throws Error kNotFound or kInvalidArgument, with the path, where `folder` is no folder.
+void check_model_folder(const std::filesystem::path& folder);
+
 /// An opened checkpoint. Opening maps the files and reads headers, no tensor bytes. Move-only.
 class Checkpoint {
  public:
@@ -27,10 +30,12 @@ class Checkpoint {
   const Quantization& quantization() const { return quantization_; }
 
   const Tensor* find(const std::string& name) const;
-  /// Throws Error kNotFound with the folder and the name.
+  /// Throws Error kNotFound with the files and the name.
   const Tensor& get(const std::string& name) const;
   /// As above, and kBadFile if the shape differs (expected and actual shape in the message).
   const Tensor& get(const std::string& name, std::span<const int64_t> shape) const;
+  /// Where its tensors come from, for messages: the file, or the folder and how many files it holds.
+  std::string place() const;
 
   /// All tensors, sorted by name.
   const std::vector<const Tensor*>& tensors() const { return sorted_; }

@@ -30,6 +30,14 @@ void refuse_other_formats(const Checkpoint& checkpoint, const std::string& modul
   }
 }
 
+// NVFP4 keeps its numbers in bytes; without scales nothing says what they mean.
+[[noreturn]] void refuse_bytes_without_scales(const Tensor& weight, const std::string& module) {
+  throw Error(ErrorCode::kNotFound,
+              weight.file + ": tensor '" + weight.name + "' has type U8, as NVFP4 stores weights, but '" +
+                  module + ".weight_scale' is missing: download the model again. Supported are " +
+                  kSupportedFormats);
+}
+
 WeightFormat plain_format_of(const Tensor& weight) {
   switch (weight.dtype) {
     case DType::kF32:
@@ -94,7 +102,9 @@ size_t scale_bytes(WeightFormat format, int64_t n, int64_t k) {
 StoredMatrix find_matrix(const Checkpoint& checkpoint, const std::string& module, int64_t n, int64_t k) {
   check_supported(checkpoint.quantization());
   if (nvfp4::is_stored(checkpoint, module)) return nvfp4::find(checkpoint, module, n, k);
-  if (checkpoint.find(module + ".weight") == nullptr) refuse_other_formats(checkpoint, module);
+  const Tensor* weight = checkpoint.find(module + ".weight");
+  if (weight == nullptr) refuse_other_formats(checkpoint, module);
+  if (weight != nullptr && weight->dtype == DType::kU8) refuse_bytes_without_scales(*weight, module);
   StoredMatrix matrix;
   matrix.format = plain_format_of(checkpoint.get(module + ".weight"));
   matrix.weight = &checkpoint.get(module + ".weight", std::array{n, k});

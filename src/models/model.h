@@ -64,6 +64,9 @@ struct LoadOptions {
   int64_t max_rows = 512;
   int threads = 0;                                              // for reading; 0: all usable cores
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes; called from one thread at a time
+  /// Sees what config.json says before a weight is read (no formats and bytes yet); may throw to end the
+  /// load.
+  std::function<void(const ModelInfo&)> before_weights;
 };
 
 /// Loads the checkpoint's family. Throws Error: kUnsupported for an unknown architecture (the message lists

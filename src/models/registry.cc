@@ -41,9 +41,11 @@ std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, Device& device, 
       return family.load(checkpoint, device, options);
     }
   }
-  const std::string found = !type.empty() ? type : architectures.empty() ? "no model_type" : architectures[0];
-  throw Error(ErrorCode::kUnsupported, config.file() + ": unknown architecture \"" + found +
-                                           "\"; the known ones are: " + known_families());
+  const std::string found = !type.empty() ? type : architectures.empty() ? "" : architectures[0];
+  throw Error(ErrorCode::kUnsupported, config.file() + ": " +
+                                           (found.empty() ? "names neither a model_type nor an architecture"
+                                                          : "unknown architecture \"" + found + "\"") +
+                                           "; the known ones are: " + known_families());
 }
 
 }  // namespace sluice

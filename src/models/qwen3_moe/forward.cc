@@ -55,6 +55,23 @@ struct Workspace {
   }
 };
 
+/// What config.json alone tells.
+ModelInfo info_of(const ModelConfig& c) {
+  ModelInfo info;
+  info.family = "qwen3_moe";
+  info.vocab_size = c.vocab_size;
+  info.layers = c.layers;
+  info.hidden = c.hidden;
+  info.max_positions = c.max_positions;
+  info.experts = c.experts;
+  info.top_k = c.top_k;
+  info.kv = {c.layers, c.kv_heads, c.head_dim};
+  for (int64_t l = 0; l < c.layers; ++l) {
+    if (c.is_moe[static_cast<size_t>(l)]) info.moe_layers.push_back(l);
+  }
+  return info;
+}
+
 class Qwen3Moe final : public Model {
  public:
   Qwen3Moe(const Checkpoint& checkpoint, Device& device, const LoadOptions& options)
@@ -166,20 +183,8 @@ class Qwen3Moe final : public Model {
   }
 
   void fill_info() {
-    const ModelConfig& c = config_;
-    info_.family = "qwen3_moe";
-    info_.vocab_size = c.vocab_size;
-    info_.layers = c.layers;
-    info_.hidden = c.hidden;
-    info_.max_positions = c.max_positions;
-    info_.experts = c.experts;
-    info_.top_k = c.top_k;
-    info_.kv = {c.layers, c.kv_heads, c.head_dim};
+    info_ = info_of(config_);
     for (const Buffer& buffer : weights_.dense) info_.dense_bytes += buffer.bytes();
-    for (int64_t l = 0; l < c.layers; ++l) {
-      const Layer& layer = weights_.layers[static_cast<size_t>(l)];
-      if (layer.moe) info_.moe_layers.push_back(l);
-    }
     for (const LayerRows& rows : weights_.expert_rows) {
       info_.expert_format = name_of(rows.layout.format);
       info_.expert_bytes += rows.bytes();
@@ -199,6 +204,7 @@ class Qwen3Moe final : public Model {
 
 std::unique_ptr<Model> load_qwen3_moe(const Checkpoint& checkpoint, Device& device,
                                       const LoadOptions& options) {
+  if (options.before_weights) options.before_weights(info_of(qwen3_moe::read_config(checkpoint.config())));
   return std::make_unique<Qwen3Moe>(checkpoint, device, options);
 }
 

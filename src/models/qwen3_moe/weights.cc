@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/thread_pool.h"
+#include "models/qwen3_moe/unused.h"
 
 namespace sluice::qwen3_moe {
 namespace {
@@ -87,6 +88,7 @@ void read_routers(DenseWeightReader& reader, const ModelConfig& c, std::vector<L
 
 Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device& device, Stream& stream,
                      const LoadOptions& options) {
+  refuse_unused_layer_weights(checkpoint, c);
   Progress progress(options, checkpoint.total_bytes());
   ThreadPool pool(options.threads);
   Weights w;
