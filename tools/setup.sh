@@ -240,14 +240,27 @@ build_targets() {
   start=$(now_us)
   jobs=$(jobs_at_once)
   ninja -C "build/$preset" build.ninja >/dev/null 2>&1 || true  # changed CMakeLists.txt files first, or nothing is counted
-  files=$(ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -c '^\[.*Building ' || true)
-  say "Building $* in build/$preset: $files files to compile, $jobs at once"
+  files=$(files_to_compile "$preset" "$@")
+  if ((files)); then say "Building $* in build/$preset: $files files to compile, $jobs at once"; fi
   if [[ -t 1 ]]; then
     ninja -C "build/$preset" -j "$jobs" "$@" || fail "the build failed"
   else
     ninja -C "build/$preset" -j "$jobs" "$@" 2>&1 | show_progress || fail "the build failed"
   fi
-  say "  built in $(since "$start")"
+  if ((files)); then say "  built in $(since "$start")"; fi
+}
+
+# files_to_compile PRESET TARGET...: main.cc counts only if it or the commit that is built into it changed; ninja cannot
+# know that before the step that looks for the commit has run.
+files_to_compile() {
+  local folder=build/$1 object=apps/CMakeFiles/sluice.dir/main.cc.o listed
+  shift
+  ninja -C "$folder" sluice_version >/dev/null 2>&1 || true
+  listed=$(ninja -C "$folder" -n "$@" 2>/dev/null | sed -n 's/^\[.*Building CXX object //p' || true)
+  if [[ $listed == "$object" && $folder/$object -nt $folder/generated/version.h && $folder/$object -nt apps/main.cc ]]; then
+    listed=
+  fi
+  if [[ -n $listed ]]; then grep -c . <<<"$listed"; else say 0; fi
 }
 
 # build_program PRESET: build/PRESET/bin/sluice. Tests stay configured where they are, and are not asked for elsewhere.
@@ -270,6 +283,9 @@ build_with_tests() {
 build_with() {
   local preset=$1 targets=$2
   shift 2
+  if [[ $preset == cuda && ! -f cmake/cuda.cmake ]]; then
+    fail "this version has no CUDA backend yet: build the preset release"
+  fi
   case $preset in asan | tsan) need_packages "the sanitizers" "${packages_clang[@]}" ;; esac
   if [[ ${SLUICE_WERROR:-} == 1 ]]; then set -- "$@" SLUICE_WERROR=ON; fi
   configure "$preset" "$@"
