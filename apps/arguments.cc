@@ -3,6 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <limits>
+
 namespace sluice::apps {
 namespace {
 
@@ -18,7 +23,58 @@ class HelpText final : public CLI::Formatter {
     if (group == kAdvanced && !show_advanced) return "";
     return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
+  std::string make_footer(const CLI::App* app) const override {
+    const std::string footer = CLI::Formatter::make_footer(app);
+    const auto hidden =
+        app->get_options([](const CLI::Option* option) { return option->get_group() == kAdvanced; });
+    if (hidden.empty() || show_advanced) return footer;
+    return footer + "\n--help-advanced shows " + std::to_string(hidden.size()) +
+           " more options, for comparison with other engines.\n";
+  }
 };
+
+/// The parser itself would wrap, saturate, and take 010 for eight.
+template <class Number>
+CLI::Option* decimal(CLI::Option* option) {
+  const auto normalise = [](std::string& text) -> std::string {
+    using Limits = std::numeric_limits<Number>;
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = end == text.data() + text.size() && !text.empty();
+    if (whole && error == std::errc::result_out_of_range) {
+      return text + " is outside " + std::to_string(Limits::min()) + " ... " + std::to_string(Limits::max());
+    }
+    if (!whole || error != std::errc()) {
+      return "\"" + text + "\" is not a whole number" + (Limits::is_signed ? "" : " from 0 up");
+    }
+    text = std::to_string(value);
+    return {};
+  };
+  return option->transform(CLI::Validator(normalise, ""));
+}
+
+bool has_subcommand(const CLI::App& app, const std::string& name) {
+  const auto all = app.get_subcommands({});
+  return std::any_of(all.begin(), all.end(), [&](const CLI::App* sub) { return sub->get_name() == name; });
+}
+
+/// What is wrong with the names of commands at the beginning of the line, or nothing. (The parser only says
+/// that one is required.)
+std::string problem_of_commands(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const CLI::App* app = &program;
+  for (const std::string& name : arguments) {
+    const auto known = app->get_subcommands({});
+    if (known.empty() || name.starts_with("-")) return {};
+    if (!has_subcommand(*app, name)) {
+      std::string names;
+      for (const CLI::App* sub : known) names += (names.empty() ? "" : ", ") + sub->get_name();
+      return "unknown command \"" + name + "\"; " +
+             (app == &program ? "the commands are: " : "known here: ") + names;
+    }
+    app = app->get_subcommand(name);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -65,10 +121,10 @@ Argument Command::option(const std::string& name, std::filesystem::path& value, 
   return Argument(app_->add_option(name, value, help));
 }
 Argument Command::option(const std::string& name, int& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal<int>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, int64_t& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal<int64_t>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, double& value, const std::string& help) {
   return Argument(app_->add_option(name, value, help));
@@ -78,10 +134,10 @@ Argument Command::option(const std::string& name, std::optional<std::string>& va
   return Argument(app_->add_option(name, value, help));
 }
 Argument Command::option(const std::string& name, std::optional<int64_t>& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal<int64_t>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::optional<uint64_t>& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal<uint64_t>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::optional<double>& value, const std::string& help) {
   return Argument(app_->add_option(name, value, help));
@@ -98,8 +154,8 @@ void Command::action(std::function<void()> body) { app_->callback(std::move(body
 
 int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
                 const std::function<std::string()>& version, const std::function<void(Command&)>& add) {
-  std::vector<std::string> arguments;  // the parser takes them last to first
-  for (int i = argc - 1; i > 0; --i) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     show_advanced = show_advanced || argument == "--help-advanced";
     arguments.push_back(argument == "--help-advanced" ? "--help" : argument);
@@ -113,6 +169,11 @@ int run_program(int argc, char** argv, const std::string& description, const std
       "Version, commit, backends and SIMD level");
   Command root(&program);
   add(root);
+  if (const std::string problem = problem_of_commands(program, arguments); !problem.empty()) {
+    std::cerr << "sluice: " << problem << '\n';
+    return 2;
+  }
+  std::reverse(arguments.begin(), arguments.end());  // the parser takes them last to first
   try {
     program.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {

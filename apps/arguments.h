@@ -17,7 +17,8 @@ class Option;
 
 namespace sluice::apps {
 
-/// An option or flag that was added; the methods refine it. A view, valid as long as the program's parser.
+/// An option or flag that was added; the methods refine it. Whole numbers are decimal and refused where their
+/// type cannot hold them. A view, valid as long as the program's parser.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -45,7 +46,7 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   Command subcommand(const std::string& name, const std::string& help);
-  void require_subcommand();
+  void require_subcommand();  // one of those added; a name that is none of them is refused with the list
 
   Argument option(const std::string& name, std::string& value, const std::string& help);
   Argument option(const std::string& name, std::filesystem::path& value, const std::string& help);

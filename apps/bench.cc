@@ -30,6 +30,11 @@ struct Outcome {
   double tokens = 0;
 };
 
+[[noreturn]] void refuse_without_slots() {
+  throw Error(ErrorCode::kInvalidArgument,
+              "bench experts needs slots: give --expert-slots a number or a share");
+}
+
 Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
                  const std::string& lookahead) {
   ExpertOptions experts = options.model.experts;
@@ -37,10 +42,7 @@ Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, 
   // Counts that depend on how fast this machine is would compare nothing.
   if (experts.budget == "auto") experts.budget = std::to_string(LookaheadBudget::kFirstGuess);
   Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
-  if (runtime.resident() == nullptr) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "bench experts needs slots: give --expert-slots a number or a share");
-  }
+  if (runtime.resident() == nullptr) refuse_without_slots();  // a model without experts
   Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
   // Every token goes through the decode path, as if the model had written the text itself.
   session.run_all(ids, 0, [](int64_t, std::span<const float>, int64_t) {});
@@ -103,9 +105,9 @@ void print_json(const std::vector<Outcome>& outcomes) {
 }
 
 void bench_experts(const BenchExpertsOptions& options) {
-  const std::string text =
-      options.text_file == "-" ? read_standard_input() : read_text_file(options.text_file);
-  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json");
+  if (options.model.experts.slots == "auto") refuse_without_slots();
+  const Tokenizer tokenizer = load_tokenizer(options.model);
+  const std::string text = read_input(options.text_file);
   std::vector<int32_t> ids = tokenizer.encode(text);
   const LoadedModel loaded = LoadedModel::load(options.model);
   const int64_t most = std::min(options.max_tokens, loaded.model->info().max_positions);
@@ -125,6 +127,7 @@ void add_bench_experts(Command& bench) {
       "slots.\n"
       "\n"
       "  $ sluice bench experts --model models/demo --expert-slots 128 --text README.md");
+  options->model.experts.can_report = false;  // the table says it
   options->model.add_to(command, true);
   command.option("--text", options->text_file, "Text to run; - is standard input")
       .type("FILE")

@@ -64,22 +64,25 @@ class Chat {
     session_.conversation() = std::move(start);
   }
 
+  /// Throws Error where turns were dropped and nobody sat at a terminal to see it.
   void run() {
     const bool terminal = ::isatty(STDIN_FILENO) != 0;
     const auto reader = terminal ? make_terminal_reader() : make_plain_reader();
     if (terminal)
       notice("Chatting with " + options_.model.folder + ". /help lists the commands, Ctrl-D ends.");
     const InterruptGuard between_turns;  // a late Ctrl-C must not end the program
-    for (;;) {
+    bool ended = false;                  // by /exit
+    while (!ended) {
       const Turn turn = read_turn(*reader);
       if (turn.kind == Turn::kEnd) break;
-      if (turn.kind == Turn::kMessage) {
-        say(turn.text);
-      } else if (!obey(turn.text)) {
-        return;
-      }
+      if (turn.kind == Turn::kMessage) say(turn.text);
+      ended = turn.kind == Turn::kCommand && !obey(turn.text);
     }
-    if (terminal) write_out("\n");
+    if (terminal && !ended) write_out("\n");
+    if (!terminal && dropped_ > 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  std::to_string(dropped_) + (dropped_ == 1 ? " turn was" : " turns were") + " dropped");
+    }
   }
 
  private:
@@ -100,14 +103,17 @@ class Chat {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kIo) throw;  // nobody reads the answers
       if (begun) write_out("\n");
-      complain(std::string(error.what()) + "; the turn is dropped");
+      ++dropped_;
+      complain(std::string(error.what()) + "; the turn is dropped" +
+               (session_.conversation().empty() ? "" : " (/reset begins a new conversation)"));
     }
   }
 
   std::string reason_of_cut() const {
     const int64_t most = options_.sampling.max_tokens;
     if (session_.last_turn()->answer_tokens >= most) return "--max-tokens " + std::to_string(most);
-    return "the context of " + std::to_string(session_.context_tokens()) + " tokens is full";
+    return "the context of " + std::to_string(session_.context_tokens()) +
+           " tokens is full; /reset begins a new conversation";
   }
 
   // Returns false for /exit.
@@ -135,13 +141,17 @@ class Chat {
     } else if (command == "/reset") {
       const bool has_system = !conversation.empty() && conversation[0].role == "system";
       conversation.resize(has_system ? 1 : 0);
+      session_.forget_stats();
       notice("a new conversation");
     } else if (command == "/system") {
       set_system(conversation, rest);
       notice(rest.empty() ? "no system message" : "the system message is set");
     } else if (command == "/save" || command == "/load") {
       if (rest.empty()) throw Error(ErrorCode::kInvalidArgument, command + " needs the name of a file");
-      if (command == "/load") conversation = load_conversation(rest);
+      if (command == "/load") {
+        conversation = load_conversation(rest);
+        session_.forget_stats();
+      }
       if (command == "/save") save(conversation, rest);
       notice((command == "/load" ? "loaded " : "saved ") + std::to_string(conversation.size()) + " messages");
     } else {
@@ -151,9 +161,12 @@ class Chat {
 
   const ChatOptions& options_;
   ChatSession session_;
+  int dropped_ = 0;  // turns that ended with an error
 };
 
 void run_chat(const ChatOptions& options) {
+  options.sampling.check();
+  options.model.check();
   Conversation start;  // read before the model: a bad file shows at once
   if (!options.load.empty()) start = load_conversation(options.load);
   if (!options.system.empty()) set_system(start, options.system);

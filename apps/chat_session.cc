@@ -36,11 +36,10 @@ std::string one_decimal(double value, const char* unit) {
 }  // namespace
 
 ChatSession::ChatSession(const ModelOptions& model, const SamplingOptions& sampling)
-    : tokenizer_(Tokenizer::load(std::filesystem::path(model.folder) / "tokenizer.json")),
+    : tokenizer_(load_tokenizer(model)),
       template_(ChatTemplate::load(model.folder)),
       loaded_(LoadedModel::load(model)),
       sampling_(sampling),
-      chunk_tokens_(model.chunk_tokens),
       session_(*loaded_.runtime, {model.context_tokens, model.chunk_tokens}) {
   check(generate_options().sampling, session_.info().vocab_size);
 }
@@ -62,20 +61,6 @@ std::vector<int32_t> ChatSession::encode_conversation() const {
   return tokenizer_.encode(template_.render(inputs));
 }
 
-// All but the last chunk of what is new, so that a long prompt can be stopped: generate() asks only once a
-// token is there. Returns false if it was stopped. A prompt that does not fit is left to generate(), which
-// refuses it.
-bool ChatSession::prefill_early_chunks(std::span<const int32_t> prompt, int64_t cached,
-                                       const StopQuestion& stopped) {
-  const auto size = static_cast<int64_t>(prompt.size());
-  if (size > session_.capacity()) return true;
-  for (int64_t end = cached + chunk_tokens_; end < size; end += chunk_tokens_) {
-    if (stopped()) return false;
-    session_.prefill(prompt.first(static_cast<size_t>(end)));
-  }
-  return !stopped();
-}
-
 ChatSession::Answer ChatSession::answer(const TextSink& show, const StopQuestion& stopped) {
   const Clock::time_point start = Clock::now();
   const std::vector<int32_t> prompt = encode_conversation();
@@ -85,8 +70,6 @@ ChatSession::Answer ChatSession::answer(const TextSink& show, const StopQuestion
   auto usage = std::make_unique<ExpertUsage>(session_.info());
   session_.observe_routes(usage->observer());  // until the next turn sets another
 
-  const Clock::time_point prefill_start = Clock::now();
-  if (!prefill_early_chunks(prompt, stats.cached_tokens, stopped)) return {"", FinishReason::kCancelled};
   const Clock::time_point generate_start = Clock::now();
   const GenerateOptions options = generate_options();
   StreamDecoder decoder(tokenizer_);
@@ -95,19 +78,30 @@ ChatSession::Answer ChatSession::answer(const TextSink& show, const StopQuestion
     answer.text += piece;
     if (!piece.empty()) show(piece);
   };
-  const GenerateResult result = generate(session_, prompt, options, [&](const SampledToken& token) {
+  const auto on_token = [&](const SampledToken& token) {
     const auto& ends = options.end_ids;
     if (std::find(ends.begin(), ends.end(), token.id) == ends.end()) emit(decoder.push(token.id));
     return !stopped();
+  };
+  // generate() asks only once a token is there; a long prompt has to stop before.
+  session_.between_layers([&] {
+    if (stopped()) throw Error(ErrorCode::kCancelled, "stopped");
   });
+  GenerateResult result;
+  try {
+    result = generate(session_, prompt, options, on_token);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    return {"", FinishReason::kCancelled};
+  }
   emit(decoder.finish());
 
   answer.finish_reason = result.finish_reason;
   stats.answer_tokens = static_cast<int64_t>(result.ids.size());
   stats.ttft_ms = milliseconds_between(start, generate_start) + result.ttft_ms;
-  const double prefill_ms = milliseconds_between(prefill_start, generate_start) + result.ttft_ms;
-  stats.prefill_tps = static_cast<double>(stats.prompt_tokens - stats.cached_tokens) * 1000 / prefill_ms;
+  stats.prefill_tps = static_cast<double>(stats.prompt_tokens - stats.cached_tokens) * 1000 / result.ttft_ms;
   stats.decode_tps = result.decode_tps;
+  stats.context_tokens = std::ssize(session_.ids());
   last_ = stats;
   usage_ = std::move(usage);
   return answer;
@@ -131,8 +125,8 @@ FinishReason ChatSession::say(const std::string& text, const TextSink& show, con
 
 std::string ChatSession::stats() const {
   const auto number = [](int64_t value) { return std::to_string(value); };
-  std::string text =
-      line("context", number(std::ssize(session_.ids())) + " of " + number(session_.capacity()) + " tokens");
+  std::string text = line("context", number(last_ ? last_->context_tokens : 0) + " of " +
+                                         number(session_.capacity()) + " tokens");
   if (!last_) return text + "no answer yet\n";
   text += line("prompt",
                number(last_->prompt_tokens) + " tokens, " + number(last_->cached_tokens) + " of them cached");

@@ -21,7 +21,8 @@ namespace sluice::apps {
 struct TurnStats {
   int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: already in the KV cache, not run again
   int64_t answer_tokens = 0;
-  double ttft_ms = 0;  // from the user's message to the first token: rendering, encoding, prefill
+  int64_t context_tokens = 0;  // in the KV cache afterwards
+  double ttft_ms = 0;          // from the user's message to the first token: rendering, encoding, prefill
   double prefill_tps = 0, decode_tps = 0;  // of the tokens that were run
 };
 
@@ -35,7 +36,7 @@ class ChatSession {
   ChatSession(const ModelOptions& model, const SamplingOptions& sampling);
 
   /// Says `text` and streams the answer, whole characters at a time, to `show`; `stopped` is asked between
-  /// chunks of the prefill and between tokens. The answer joins the conversation as far as it came; where
+  /// layers of the prefill and between tokens. The answer joins the conversation as far as it came; where
   /// nothing came, or with an Error (prompt too long, template that raises), the conversation is what it was
   /// before.
   FinishReason say(const std::string& text, const TextSink& show, const StopQuestion& stopped);
@@ -44,6 +45,8 @@ class ChatSession {
   /// Lines for people: context used, the last turn's tokens and rates, the experts it used.
   std::string stats() const;
   const std::optional<TurnStats>& last_turn() const { return last_; }
+  /// For a conversation that begins anew. (The KV cache keeps what the next turn may share with it.)
+  void forget_stats() { last_.reset(); }
   int64_t context_tokens() const { return session_.capacity(); }
 
  private:
@@ -53,14 +56,12 @@ class ChatSession {
   };
   Answer answer(const TextSink& show, const StopQuestion& stopped);
   std::vector<int32_t> encode_conversation() const;
-  bool prefill_early_chunks(std::span<const int32_t> prompt, int64_t cached, const StopQuestion& stopped);
   GenerateOptions generate_options() const;
 
   Tokenizer tokenizer_;
   ChatTemplate template_;
   LoadedModel loaded_;
   SamplingOptions sampling_;
-  int64_t chunk_tokens_;
   Session session_;
   Conversation conversation_;
   std::optional<TurnStats> last_;

@@ -61,7 +61,7 @@ void save(const Conversation& conversation, const std::filesystem::path& file) {
 Conversation load_conversation(const std::filesystem::path& file) {
   Json document;
   try {
-    document = Json::parse(read_text_file(file, kMostBytes));
+    document = Json::parse(read_file_or_pipe(file, kMostBytes));
   } catch (const Json::parse_error& error) {
     refuse(file, "is no JSON: offset " + std::to_string(error.byte));
   }

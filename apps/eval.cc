@@ -8,6 +8,7 @@
 #include "apps/id_sequences.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "engine/session.h"
 
@@ -50,9 +51,13 @@ Result evaluate(Session& session, const Sequence& ids, const EvalOptions& option
   const int64_t decode_from = options.decode_from < 0 ? result.n : options.decode_from;
   session.run_all(ids, decode_from, [&](int64_t first, std::span<const float> logits, int64_t rows) {
     if (!options.logits_file.empty()) result.logits.insert(result.logits.end(), logits.begin(), logits.end());
-    for (int64_t r = 0; r < rows && first + r + 1 < result.n; ++r) {
-      result.surprise_sum += surprise(logits.subspan(static_cast<size_t>(r) * vocab, vocab),
-                                      ids[static_cast<size_t>(first + r + 1)]);
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto row = logits.subspan(static_cast<size_t>(r) * vocab, vocab);
+      if (const std::string problem = problem_of_logits(row); !problem.empty()) {
+        throw Error(ErrorCode::kBadFile, "position " + std::to_string(first + r) + ": " + problem);
+      }
+      if (first + r + 1 == result.n) continue;  // nothing follows
+      result.surprise_sum += surprise(row, ids[static_cast<size_t>(first + r + 1)]);
     }
   });
   session.observe_routes(nullptr);
@@ -96,6 +101,8 @@ void write(const std::string& file, const std::vector<Result>& results, const Mo
 }
 
 void run_eval(const EvalOptions& options) {
+  options.model.check();
+  if (!options.logits_file.empty()) check_can_write(options.logits_file);
   const std::vector<Sequence> sequences = read_id_sequences(options.ids_file);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
@@ -103,7 +110,8 @@ void run_eval(const EvalOptions& options) {
   double sum = 0;
   int64_t predictions = 0;
   for (size_t j = 0; j < sequences.size(); ++j) {
-    const Result& result = results.emplace_back(evaluate(session, sequences[j], options));
+    const Result& result =
+        results.emplace_back(in_sequence(j, [&] { return evaluate(session, sequences[j], options); }));
     sum += result.surprise_sum;
     predictions += result.n - 1;
     if (result.n < 2) continue;

@@ -1,6 +1,7 @@
 // Flags of expert residency, and its report.
 #include "apps/expert_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -95,9 +96,11 @@ void ExpertOptions::add_to(Command& command) {
       .at_least(0)
       .group(group)
       .show_default();
-  command.option("--report", report_file, "Write what happened to the experts as JSON")
-      .type("FILE")
-      .group(group);
+  if (can_report) {
+    command.option("--report", report_file, "Write what happened to the experts as JSON")
+        .type("FILE")
+        .group(group);
+  }
   command.option("--prefill-overlap", overlap, "off: copies run on the compute stream")
       .one_of({"on", "off"})
       .advanced();
@@ -139,7 +142,8 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   s.lookahead = lookahead == "off"  ? LookaheadMode::kOff
                 : lookahead == "on" ? LookaheadMode::kOn
                                     : LookaheadMode::kMeasure;
-  s.lookahead_budget = whole_number_or_auto("--lookahead-budget", budget);
+  // A layer has no more experts to predict.
+  s.lookahead_budget = std::min(whole_number_or_auto("--lookahead-budget", budget), shape.experts);
   s.policy = policy == "scored" ? SlotPolicy::kScored : SlotPolicy::kLru;
   s.audit_every = audit_every;
   s.compare.overlap = overlap == "on";

@@ -14,6 +14,7 @@ struct ExpertOptions {
   std::string slots = "auto", prefill = "auto", lookahead = "on", budget = "auto", policy = "lru",
               prefill_group = "auto";
   std::string report_file;
+  bool can_report = true;  // false: the command has no --report
   int64_t audit_every = 0;
   // Switches for comparison with published engines.
   std::string overlap = "on", copy_priority = "high", invalidate = "epoch", hits = "in-place",

@@ -5,10 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace sluice::apps {
 
 /// One array of ids, or an array of such arrays; `file` - is standard input. Throws Error kNotFound, kIo or
 /// kBadFile.
 std::vector<std::vector<int32_t>> read_id_sequences(const std::string& file);
+
+/// Calls `body`; an Error that it throws gets "sequence `index`: " in front.
+template <class Body>
+auto in_sequence(size_t index, Body body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.code(), "sequence " + std::to_string(index) + ": " + error.what());
+  }
+}
 
 }  // namespace sluice::apps

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/error.h"
+
 namespace sluice::apps {
 
 namespace internal {
@@ -29,6 +31,10 @@ class InterruptGuard {
   ~InterruptGuard() { ::sigaction(SIGINT, &former_, nullptr); }
 
   bool raised() const { return internal::interrupted; }
+  /// Throws Error kCancelled once it was raised.
+  void check() const {
+    if (raised()) throw Error(ErrorCode::kCancelled, "stopped by Ctrl-C");
+  }
 
  private:
   struct sigaction former_ {};

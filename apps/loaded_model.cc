@@ -10,6 +10,7 @@
 #include "apps/progress_bar.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 
 namespace sluice::apps {
 
@@ -19,13 +20,15 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
   command.option("--compute", compute, "Numbers of the activations: f32, the reference")
       .one_of({"f32"})
       .show_default();
-  command.option("--threads", threads, "Threads of the CPU backend; 0 means all usable cores")
+  command
+      .option("--threads", threads,
+              "Threads of the CPU backend, at most the usable cores; 0 means all of them")
       .range(0, 4096)
       .show_default();
   if (!with_context) return;
   command
       .option("--context", context_tokens,
-              "Most tokens of prompt and answer; 0 means what the model was made for")
+              "Most tokens of prompt and answer, at most what the model was made for; 0 means that")
       .at_least(0)
       .show_default();
   command.option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
@@ -34,14 +37,58 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
   experts.add_to(command);
 }
 
+void ModelOptions::check() const {
+  check_model_folder(folder);
+  if (experts.slots == "auto" && !experts.report_file.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--report: experts have no slots; give --expert-slots a number or a share");
+  }
+  if (experts.slots == "auto" && experts.audit_every > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--audit: experts have no slots; give --expert-slots a number or a share");
+  }
+  if (!experts.report_file.empty()) check_can_write(experts.report_file);
+}
+
+Tokenizer load_tokenizer(const ModelOptions& options) {
+  options.check();
+  return Tokenizer::load(std::filesystem::path(options.folder) / "tokenizer.json");
+}
+
+namespace {
+
+/// More threads than cores take turns at every product: the model would crawl.
+int threads_within_cores(int wish) {
+  const int cores = usable_cores();
+  if (wish <= cores) return wish;
+  std::fprintf(stderr, "sluice: --threads %d: this process may use %d cores; %d threads are used\n", wish,
+               cores, cores);
+  return cores;
+}
+
+void say_if_context_is_cut(int64_t wish, int64_t most) {
+  if (wish <= most) return;
+  std::fprintf(stderr, "sluice: --context %lld: the model was made for %lld tokens; %lld are used\n",
+               static_cast<long long>(wish), static_cast<long long>(most), static_cast<long long>(most));
+}
+
+}  // namespace
+
 LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Device> device) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded;
+  options.check();
   loaded.checkpoint = Checkpoint::open(options.folder);
-  loaded.device = device ? std::move(device) : make_host_device(options.threads);
+  const bool serves = device == nullptr;
+  const int threads = serves ? threads_within_cores(options.threads) : options.threads;
+  loaded.device = serves ? make_host_device(threads) : std::move(device);
   LoadOptions load;
   load.max_rows = options.chunk_tokens;
-  load.threads = options.threads;
+  load.threads = threads;
+  load.before_weights = [&](const ModelInfo& info) {
+    options.experts.resolve(info);
+    if (serves) say_if_context_is_cut(options.context_tokens, info.max_positions);
+  };
   ProgressBar bar("loading");
   load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
@@ -64,7 +111,13 @@ std::string LoadedModel::report(const ModelOptions& options) {
 
 std::vector<int32_t> LoadedModel::end_ids() const {
   std::vector<int64_t> ids = checkpoint.generation_config().integers({"eos_token_id"});
-  if (ids.empty()) ids = checkpoint.config().integers({"eos_token_id"});
+  const Config& config = ids.empty() ? checkpoint.config() : checkpoint.generation_config();
+  if (ids.empty()) ids = config.integers({"eos_token_id"});
+  for (const int64_t id : ids) {
+    if (id >= INT32_MIN && id <= INT32_MAX) continue;
+    throw Error(ErrorCode::kBadFile,
+                config.file() + ": eos_token_id " + std::to_string(id) + " is no token id");
+  }
   return {ids.begin(), ids.end()};
 }
 

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
 #include "models/model.h"
+#include "text/tokenizer.h"
 
 namespace sluice::apps {
 
@@ -26,7 +27,13 @@ struct ModelOptions {
   /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
   /// Without `model_required` the command checks for itself that there is a model.
   void add_to(Command& command, bool with_context, bool model_required = true);
+  /// Throws Error for what can be known before anything is read: a folder that is none, a report that cannot
+  /// be written or has nothing to report.
+  void check() const;
 };
+
+/// The tokenizer of a model's folder, after options.check().
+Tokenizer load_tokenizer(const ModelOptions& options);
 
 struct LoadedModel {
   Checkpoint checkpoint;
@@ -36,13 +43,15 @@ struct LoadedModel {
   double load_ms = 0;
 
   /// Loads with a progress bar on standard error, which is erased at the end and absent where that is no
-  /// terminal.
-  /// `device` null: the host backend with options.threads.
+  /// terminal. Flags that do not fit the model are refused before weights are read.
+  /// `device` null: the host backend with options.threads, cut to the usable cores with a line on standard
+  /// error; likewise a context that is longer than the model's.
   static LoadedModel load(const ModelOptions& options, std::unique_ptr<Device> device = nullptr);
   /// Writes the report of the experts where --report asks for it, and returns it for people: empty without
   /// slots.
   std::string report(const ModelOptions& options);
-  /// End-of-text ids: generation_config.json's eos_token_id, else config.json's.
+  /// End-of-text ids: generation_config.json's eos_token_id, else config.json's. Throws Error kBadFile for
+  /// numbers that are no ids.
   std::vector<int32_t> end_ids() const;
 };
 

@@ -1,6 +1,8 @@
-// The program: one subcommand a job. Exit codes: 0 done, 1 an error of input, files or system, 2 wrong usage.
+// The program: one subcommand a job. Exit codes: 0 done, 1 an error of input, files or system, 2 wrong usage,
+// 130 stopped by Ctrl-C.
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <string>
 
@@ -11,6 +13,8 @@
 #include "version.h"
 
 namespace {
+
+constexpr int kStoppedByCtrlC = 130;  // what a shell makes of SIGINT
 
 std::string version_text() {
   return std::string("sluice ") + SLUICE_VERSION + " (commit " + SLUICE_COMMIT +
@@ -28,6 +32,12 @@ int fail(const std::string& message) {
   return 1;
 }
 
+// A write that failed in between leaves its mark: by now the buffer may be empty again.
+bool standard_output_is_whole() {
+  const bool help_is_whole = static_cast<bool>(std::cout.flush());
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && help_is_whole;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -35,7 +45,9 @@ int main(int argc, char** argv) {
   try {
     const int code = sluice::apps::run_program(
         argc, argv, "Sluice serves Mixture-of-Experts language models that are bigger than the GPU.",
-        "`sluice COMMAND --help` explains a command. Exit codes: 0 done, 1 error, 2 wrong usage.",
+        "`sluice COMMAND --help` explains a command. Exit codes: 0 done, 1 error, 2 wrong usage, 130 stopped "
+        "by "
+        "Ctrl-C.",
         version_text, [](sluice::apps::Command& program) {
           sluice::apps::add_run(program);
           sluice::apps::add_chat(program);
@@ -50,12 +62,12 @@ int main(int argc, char** argv) {
         });
     if (code != 0) return code;
   } catch (const sluice::Error& error) {
-    return fail(error.what());
+    const int code = fail(error.what());
+    return error.code() == sluice::ErrorCode::kCancelled ? kStoppedByCtrlC : code;
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& error) {
     return fail(error.what());
   }
-  if (std::fflush(stdout) != 0) return fail("cannot write to standard output");
-  return 0;
+  return standard_output_is_whole() ? 0 : fail("cannot write to standard output");
 }

@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "engine/simulation.h"
 #include "models/shape_model.h"
@@ -82,37 +83,65 @@ SimulatedRun run_on(const PlanOptions& options, const Machine& machine, const Ex
   return simulate(runtime, *machine.clock, session, request);
 }
 
+void check_request(const PlanOptions& options, int64_t context) {
+  const SimulatedRequest& request = options.request;
+  if (options.machines.empty() ||
+      (request.prompt_tokens <= context && request.decode_tokens <= context - request.prompt_tokens)) {
+    return;
+  }
+  throw Error(ErrorCode::kInvalidArgument, "--prompt-tokens " + std::to_string(request.prompt_tokens) +
+                                               " and --tokens " + std::to_string(request.decode_tokens) +
+                                               " do not fit the context of " + std::to_string(context) +
+                                               " tokens");
+}
+
 void print_lines(const PlanOptions& options) {
   const std::unique_ptr<Device> device = make_host_device(options.model.threads);
   const std::unique_ptr<Model> model = load(options, *device);
   const ModelInfo& info = model->info();
   const ExpertSettings settings = options.model.experts.resolve(info);
   const int64_t context = options.context(info);
+  check_request(options, context);
+  if (options.model.context_tokens > context) {
+    std::fprintf(stderr, "sluice: --context %lld: the model was made for %lld tokens; these are used\n",
+                 static_cast<long long>(options.model.context_tokens), static_cast<long long>(context));
+  }
   const uint64_t experts =
       static_cast<uint64_t>(info.moe_layers.size()) * static_cast<uint64_t>(info.experts);
   const auto slots = static_cast<uint64_t>(settings.slots) * (experts > 0 ? info.expert_bytes / experts : 0);
   const auto line = [](const char* name, uint64_t bytes, const std::string& note) {
     std::printf("%-16s %12s   %s\n", name, format_bytes(bytes).c_str(), note.c_str());
   };
-  line("dense weights", info.dense_bytes, "device");
+  uint64_t device_bytes = 0;
+  const auto device_line = [&](const char* name, uint64_t bytes, const std::string& note) {
+    device_bytes += bytes;
+    line(name, bytes, "device" + note);
+  };
+  device_line("dense weights", info.dense_bytes, "");
   if (settings.slots > 0) {
-    line("expert slots", slots,
-         "device; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
+    device_line("expert slots", slots,
+                "; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
   } else {
     std::printf("%-16s %12s   device; what the card has room for of %llu experts\n", "expert slots", "auto",
                 static_cast<unsigned long long>(experts));
   }
-  line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
-       "device; " + std::to_string(context) + " tokens in f32");
+  device_line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
+              "; " + std::to_string(context) + " tokens in f32");
   if (settings.slots > 0 &&
       (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
     const Runtime runtime(*device, *model, settings);
     const BatchUse use = runtime.resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
     const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
-    line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),
-         "device; " + std::to_string(tokens) + " tokens that pass each layer together");
+    device_line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),
+                "; " + std::to_string(tokens) + " tokens that pass each layer together");
   }
   line("expert rows", info.expert_bytes, "host, page-locked where a GPU reads them");
+  for (const std::string& name : options.machines) {
+    const auto card_bytes = static_cast<uint64_t>(machine_model(name).device_bytes);
+    line(name.c_str(), card_bytes,
+         (device_bytes <= card_bytes ? "fits: needs " : "DOES NOT FIT: needs ") + format_bytes(device_bytes) +
+             (settings.slots == 0 ? " and slots in what is left" : ""));
+  }
 }
 
 void print_forecast(const PlanOptions& options, const std::string& name) {
@@ -144,6 +173,7 @@ void run_plan(const PlanOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, "--compute-share is above 0 and at most 1");
   }
   for (const std::string& name : options.machines) machine_model(name);  // an unknown one is refused at once
+  if (!options.trace_file.empty()) check_can_write(options.trace_file);
   print_lines(options);
   if (options.machines.empty()) return;
   std::printf(
@@ -177,26 +207,32 @@ void add_plan(Command& program) {
       "costs what its\n"
       "declared bytes and arithmetic cost on the named card. --expert-slots auto stands for what that card "
       "has room "
-      "for;\nthe slots are warm from another text. Cards: " +
+      "for;\nthe slots are warm from another text. Cards (their rates: docs/plan.md): " +
       names_of(machine_models()) + ".\nShapes: " + names_of(model_shapes()) +
       "; their routes are drawn evenly and anew for every token, nothing is predicted.\n\n"
       "  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti\n"
       "  $ sluice plan --shape q36 --simulate published,rtx4090,rtx5090 --prompt-tokens 64");
+  options->model.experts.can_report = false;  // a forecast moves no experts
   options->model.add_to(command, true, false);
   command.option("--shape", options->shape, "Sizes of a published model, in place of --model").type("NAME");
-  command.option("--simulate", options->machines, "Cards to forecast for").separated_by(',').type("NAME,...");
+  const Argument simulated = command.option("--simulate", options->machines, "Cards to forecast for")
+                                 .separated_by(',')
+                                 .type("NAME,...");
   command.option("--prompt-tokens", options->request.prompt_tokens, "Length of the prompt")
       .at_least(1)
-      .show_default();
+      .show_default()
+      .needs(simulated);
   command.option("--tokens", options->request.decode_tokens, "Length of the answer")
       .at_least(1)
-      .show_default();
+      .show_default()
+      .needs(simulated);
   command
       .option("--compute-share", options->compute_share,
               "Share of the cards' compute and memory rate that the model gets, above 0 up to 1")
       .advanced();
   command.option("--timeline", options->trace_file, "Write the last card's steps as a Chrome trace")
-      .type("FILE");
+      .type("FILE")
+      .needs(simulated);
   command.action([options] { run_plan(*options); });
 }
 

@@ -11,6 +11,7 @@
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "text/chat_template.h"
 #include "text/chat_template_inputs.h"
 
@@ -31,14 +32,13 @@ Json parse_json(const std::string& text, const std::string& place) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::kInvalidArgument, place + ": no valid JSON: " + error.what());
+    throw Error(ErrorCode::kInvalidArgument, place + ": is no JSON: offset " + std::to_string(error.byte));
   }
 }
 
 Json read_list(const std::string& file, const char* what) {
-  const bool standard_input = file == "-";
-  const std::string place = standard_input ? "standard input" : file;
-  Json list = parse_json(standard_input ? read_standard_input() : read_text_file(file), place);
+  const std::string place = input_name(file);
+  Json list = parse_json(read_input(file), place);
   if (!list.is_array())
     throw Error(ErrorCode::kInvalidArgument, place + ": expected a JSON array of " + what);
   return list;
@@ -61,6 +61,7 @@ void render(const RenderOptions& options) {
   if (options.messages == "-" && options.tools == "-") {
     throw Error(ErrorCode::kInvalidArgument, "--messages and --tools can't both read standard input");
   }
+  check_model_folder(options.model);
   const ChatTemplate chat_template = ChatTemplate::load(options.model);
   ChatTemplateInputs inputs;
   inputs.messages = read_list(options.messages, "messages");

@@ -28,8 +28,7 @@ struct RunOptions {
 
 std::string read_prompt(const RunOptions& options) {
   if (options.prompt) return *options.prompt;
-  if (!options.prompt_file.empty() && options.prompt_file != "-") return read_text_file(options.prompt_file);
-  return read_standard_input();
+  return read_input(options.prompt_file.empty() ? "-" : options.prompt_file);
 }
 
 std::string render_chat(const RunOptions& options, const std::string& prompt) {
@@ -75,8 +74,9 @@ void print_text(std::string_view text) {
 }
 
 void run(const RunOptions& options) {
+  options.sampling.check();
+  const Tokenizer tokenizer = load_tokenizer(options.model);
   const std::string prompt = read_prompt(options);
-  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json");
   const std::vector<int32_t> prompt_ids =
       tokenizer.encode(options.chat ? render_chat(options, prompt) : prompt);
   LoadedModel loaded = LoadedModel::load(options.model);
@@ -92,6 +92,7 @@ void run(const RunOptions& options) {
   if (!options.ignore_end) generation.end_ids = loaded.end_ids();
 
   const InterruptGuard interrupt;
+  session.between_layers([&] { interrupt.check(); });  // a long prompt
   StreamDecoder decoder(tokenizer);
   std::string text;
   const auto emit = [&](const std::string& piece) {
@@ -119,6 +120,7 @@ void run(const RunOptions& options) {
   const std::string report = loaded.report(options.model);
   if (!options.json && !options.quiet) std::fputs(report.c_str(), stderr);
   if (options.experts) std::fprintf(stderr, "\n%s", usage.table().c_str());
+  if (result.finish_reason == FinishReason::kCancelled) interrupt.check();
 }
 
 }  // namespace
@@ -136,17 +138,21 @@ void add_run(Command& program) {
   const Argument chat = command.flag("--chat", options->chat,
                                      "Wrap the prompt as one user turn with the model's chat template");
   command.option("--system", options->system, "System message before the user's turn").needs(chat);
-  command.flag(
+  const Argument json = command.flag(
       "--json", options->json,
       "Print one JSON object: text, ids, prompt_ids, finish_reason, timings (ms and tokens a second)");
   command
       .option("--logprobs", options->logprobs,
               "With --json: log probabilities of each token and of the N likeliest")
-      .at_least(0);
+      .at_least(0)
+      .needs(json);
   command.flag("--experts", options->experts, "Show which experts were used, on standard error");
   command.flag("--ignore-end", options->ignore_end, "Do not stop at the model's end tokens");
   command.flag("--quiet", options->quiet, "No line with timings on standard error");
   options->sampling.add_to(command);
+  command.footer(
+      "Ctrl-C stops the answer, or the reading of a long prompt; what is there is kept, and the exit code is "
+      "130.");
   command.action([options] { run(*options); });
 }
 

@@ -2,6 +2,7 @@
 #include "apps/sampling_options.h"
 #include "apps/arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <random>
 
@@ -25,6 +26,19 @@ void SamplingOptions::add_to(Command& command) {
   add("--seed", seed, "The same seed, prompt and settings give the same answer");
   add("--logit-bias", logit_bias, "ID=VALUE, added to that token's logit; may be repeated");
   command.option("--max-tokens", max_tokens, "Longest answer in tokens").at_least(1).show_default();
+}
+
+void SamplingOptions::check() const {
+  const SamplingParams params = resolve(Config());
+  try {
+    sluice::check(params, INT32_MAX);
+  } catch (const Error& error) {
+    // "top_k: -1 is outside ...": the flag has dashes.
+    std::string text = error.what();
+    const size_t end = std::min(text.find_first_of(": "), text.size());
+    std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+    throw Error(error.code(), "--" + text);
+  }
 }
 
 SamplingParams SamplingOptions::resolve(const Config& generation_config) const {

@@ -24,7 +24,11 @@ struct TokenizeOptions {
 };
 
 Tokenizer load_tokenizer(const std::filesystem::path& path) {
-  return Tokenizer::load(std::filesystem::is_directory(path) ? path / "tokenizer.json" : path);
+  std::error_code ignored;  // load says what is wrong
+  if (!std::filesystem::exists(path, ignored)) {
+    throw Error(ErrorCode::kNotFound, path.string() + ": no such file or folder");
+  }
+  return Tokenizer::load(std::filesystem::is_directory(path, ignored) ? path / "tokenizer.json" : path);
 }
 
 [[noreturn]] void refuse_item(size_t index, const std::string& expected) {

@@ -32,7 +32,7 @@ struct RecordOptions {
 std::vector<Sequence> read_input(const RecordOptions& options) {
   if (!options.ids_file.empty()) return read_id_sequences(options.ids_file);
   const std::string text = options.prompt ? *options.prompt : read_standard_input();
-  return {Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json").encode(text)};
+  return {load_tokenizer(options.model).encode(text)};
 }
 
 TraceModel trace_model(const Model& model) {
@@ -54,10 +54,27 @@ class Recording {
   Recording(Session& session, TraceWriter& writer, const RecordOptions& options, const Sequence& end_ids)
       : session_(session), recorder_(writer), options_(options), end_ids_(end_ids) {
     session_.observe_routes(std::ref(recorder_));
+    session_.between_layers([this] { interrupt_.check(); });
   }
-  ~Recording() { session_.observe_routes(nullptr); }
+  ~Recording() {
+    session_.observe_routes(nullptr);
+    session_.between_layers(nullptr);
+  }
 
+  /// Up to the end, or to Ctrl-C.
   void run(const Sequence& ids) {
+    try {
+      run_to_end(ids);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;  // a step that was cut is not recorded
+    }
+  }
+
+  bool interrupted() const { return interrupt_.raised(); }
+  const TraceRecorder& recorder() const { return recorder_; }
+
+ private:
+  void run_to_end(const Sequence& ids) {
     logits_ = {};
     run_given(ids);
     SamplingParams greedy;
@@ -72,10 +89,6 @@ class Recording {
     }
   }
 
-  bool interrupted() const { return interrupt_.raised(); }
-  const TraceRecorder& recorder() const { return recorder_; }
-
- private:
   void run_given(const Sequence& ids) {
     recorder_.set_kind(options_.decode_from == 0 ? StepKind::kDecode : StepKind::kPrefill);
     if (options_.decode_from < 0) {
@@ -98,22 +111,56 @@ class Recording {
   const InterruptGuard interrupt_;
 };
 
+/// The file of a recording under way: FILE.partial, which becomes FILE at the end, so that a trace that is
+/// there is replaced by a whole one only. Pipes and devices are written as they are.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& file) : place_(output_place(file)), partial_(place_.path) {
+    if (!place_.direct) partial_ += ".partial";
+  }
+  const std::filesystem::path& path() const { return partial_; }
+  void keep() const {
+    if (!place_.direct) std::filesystem::rename(partial_, place_.path);
+  }
+  /// After an error: steps that were recorded are worth keeping. Returns where they are, or nothing.
+  std::string give_up(int64_t steps) const {
+    if (place_.direct) return {};
+    if (steps > 0) return "; " + std::to_string(steps) + " steps are in " + partial_.string();
+    std::error_code ignored;
+    std::filesystem::remove(partial_, ignored);
+    return {};
+  }
+
+ private:
+  const OutputPlace place_;
+  std::filesystem::path partial_;
+};
+
 void run_record(const RecordOptions& options) {
+  options.model.check();
+  check_can_write(options.out);
   const std::vector<Sequence> sequences = read_input(options);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
   const Sequence end_ids = options.ignore_end ? Sequence{} : loaded.end_ids();
-  TraceWriter writer(options.out, trace_model(*loaded.model));
+  for (size_t j = 0; j < sequences.size(); ++j) in_sequence(j, [&] { session.check_ids(sequences[j]); });
+  const OutputFile file(options.out);
+  TraceWriter writer(file.path(), trace_model(*loaded.model));
   Recording recording(session, writer, options, end_ids);
-  for (const Sequence& ids : sequences) {
-    recording.run(ids);
-    if (recording.interrupted()) break;
+  try {
+    for (size_t j = 0; j < sequences.size() && !recording.interrupted(); ++j) {
+      in_sequence(j, [&] { recording.run(sequences[j]); });
+    }
+    writer.close();
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + file.give_up(writer.steps()));
   }
-  writer.close();
+  file.keep();
   std::fprintf(stderr, "%s: %lld steps, %lld of them decode; %lld tokens; %s\n", options.out.c_str(),
                static_cast<long long>(writer.steps()),
                static_cast<long long>(recording.recorder().decode_steps()),
                static_cast<long long>(recording.recorder().rows()), format_bytes(writer.bytes()).c_str());
+  std::fputs(loaded.report(options.model).c_str(), stderr);
 }
 
 void add_record(Command& trace) {
@@ -122,7 +169,8 @@ void add_record(Command& trace) {
   command.footer(
       "Sequences run one after the other in one session: a beginning that two have in common is not run "
       "again. "
-      "Ctrl-C ends the recording and keeps it. After a crash the file is good up to its last complete step.");
+      "Ctrl-C ends the recording and keeps it. Until the end the file is called FILE.partial; after a crash "
+      "that is good up to its last complete step.");
   options->model.add_to(command, true);
   const Argument ids = command.option("--ids", options->ids_file,
                                       "JSON: one array of ids or an array of arrays; - is standard input");

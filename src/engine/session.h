@@ -48,8 +48,10 @@ class Session {
   /// session of the same runtime.
   void between_layers(std::function<void()> call) { between_layers_ = std::move(call); }
 
- private:
+  /// Throws what prefill would throw for `ids`.
   void check_ids(std::span<const int32_t> ids) const;
+
+ private:
   int64_t rows_together(int64_t rows) const;
   void queue(std::span<const int32_t> ids, bool decode);
   void make_batches(std::span<const int32_t> ids);

@@ -1,55 +1,15 @@
 // Broken files and impossible requests: one line that says what is wrong and where, and exit code 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
-#include <functional>
-#include <nlohmann/json.hpp>
-
-#include "apps/program.h"
-#include "base/file.h"
-#include "base/temporary_folder.h"
-#include "checkpoint/safetensors.h"
+#include "apps/broken_model.h"
 
 namespace sluice::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A copy of a tiny checkpoint, to be broken, and ids to run through it.
-class BadInput : public ::testing::Test {
- protected:
-  void copy(const std::string& name) {
-    fs::create_directory(model_);
-    for (const auto& entry : fs::directory_iterator(golden_folder(name))) {
-      fs::copy_file(entry.path(), model_ / entry.path().filename());
-    }
-    write_ids("[1, 2, 3]");
-  }
-  void write_ids(const std::string& json) { write_file_atomically(ids_, json); }
-
-  void edit_config(const std::function<void(nlohmann::json&)>& edit) {
-    auto config = nlohmann::json::parse(read_text_file(model_ / "config.json"));
-    edit(config);
-    write_file_atomically(model_ / "config.json", config.dump());
-  }
-  void edit_tensors(const std::function<void(std::vector<TensorToWrite>&)>& edit) {
-    const fs::path path = model_ / "model.safetensors", edited = model_ / "edited";
-    const SafetensorsFile file = SafetensorsFile::open(path);
-    std::vector<TensorToWrite> tensors;
-    for (const Tensor& tensor : file.tensors()) {
-      tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
-    }
-    edit(tensors);
-    write_safetensors(edited, tensors);
-    fs::rename(edited, path);
-  }
-
-  Arguments eval() const { return {"eval", "--model", model_, "--ids", ids_}; }
-
-  TemporaryFolder folder_;
-  const fs::path model_ = folder_ / "model";
-  const fs::path ids_ = folder_ / "ids.json";
-};
+using BadInput = BrokenModel;
 
 TEST_F(BadInput, TheUnbrokenCopyRuns) {
   copy("qwen3_moe");
@@ -83,7 +43,16 @@ TEST_F(BadInput, MissingTensorIsNamed) {
   copy("qwen3_moe");
   const std::string name = "model.layers.1.mlp.experts.5.up_proj.weight";
   edit_tensors([&](auto& tensors) { std::erase_if(tensors, [&](const auto& t) { return t.name == name; }); });
-  expect_refusal(eval(), {name});
+  expect_refusal(eval(), {"model.safetensors: there is no tensor '" + name + "'", "download"});
+}
+
+TEST_F(BadInput, MissingScalesAreNamedBesideTheirWeight) {
+  copy("qwen3_moe_nvfp4");
+  const std::string module = "model.layers.0.mlp.experts.0.up_proj.";
+  edit_tensors([&](auto& tensors) {
+    std::erase_if(tensors, [&](const auto& t) { return t.name == module + "weight_scale"; });
+  });
+  expect_refusal(eval(), {module + "weight'", "'" + module + "weight_scale' is missing"});
 }
 
 TEST_F(BadInput, WrongShapeIsNamedWithBothShapes) {
@@ -121,6 +90,66 @@ TEST_F(BadInput, UnknownArchitectureListsTheKnownOnes) {
   expect_refusal(eval(), {"config.json", "\"perceptron\"", "qwen3_moe (Qwen3MoeForCausalLM)"});
 }
 
+TEST_F(BadInput, ConfigWithoutAnyArchitectureSaysSo) {
+  copy("qwen3_moe");
+  edit_config([](auto& config) {
+    config.erase("model_type");
+    config.erase("architectures");
+  });
+  expect_refusal(eval(), {"config.json: names neither", "qwen3_moe (Qwen3MoeForCausalLM)"});
+}
+
+TEST_F(BadInput, APipeInThePlaceOfAFileIsRefusedAtOnce) {
+  copy("qwen3_moe");
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    fs::rename(model_ / name, model_ / "aside");
+    ASSERT_EQ(::mkfifo((model_ / name).c_str(), 0600), 0);
+    expect_refusal(eval(), {name, "not a regular file"});
+    fs::remove(model_ / name);
+    fs::rename(model_ / "aside", model_ / name);
+  }
+}
+
+TEST_F(BadInput, WeightsThatConfigLeavesOutAreNamed) {
+  copy("qwen3_moe");
+  edit_config([](auto& config) { config["num_hidden_layers"] = 2; });
+  expect_refusal(eval(), {"model.layers.2.input_layernorm.weight", "num_hidden_layers is 2"});
+  edit_config([](auto& config) { config["num_nextn_predict_layers"] = 1; });
+  EXPECT_EQ(run_program(eval()).exit_code, 0) << "layers for multi-token prediction may be left out";
+  fs::remove_all(model_);
+  copy("qwen3_moe");
+  edit_tensors([](auto& tensors) {
+    TensorToWrite bias = tensors[0];
+    bias.name = "model.layers.0.self_attn.q_proj.bias";
+    tensors.push_back(bias);
+  });
+  expect_refusal(eval(), {"model.layers.0.self_attn.q_proj.bias"});
+}
+
+TEST_F(BadInput, NotANumberAmongTheWeightsIsNamedWithItsPosition) {
+  copy("qwen3_moe");
+  std::vector<std::byte> bytes;
+  edit_tensors([&](auto& tensors) {
+    for (auto& tensor : tensors) {
+      if (tensor.name != "model.norm.weight") continue;
+      bytes.assign(tensor.bytes.size(), std::byte{0xFF});  // NaN in every type
+      tensor.bytes = bytes;
+    }
+  });
+  for (const char* ids : {"[1, 2, 3]", "[1]"}) {
+    write_ids(ids);
+    expect_refusal(eval(), {"sequence 0: position 0: the model gave NaN as the logit of token 0"});
+  }
+}
+
+TEST_F(BadInput, AnEndTokenThatIsNoIdIsRefused) {
+  copy("qwen3_moe");
+  write_tokenizer();
+  edit_config([](auto& config) { config["eos_token_id"] = 4294967298; });
+  fs::remove(model_ / "generation_config.json");
+  expect_refusal({"run", "--model", model_, "--prompt", "a"}, {"config.json: eos_token_id 4294967298"});
+}
+
 TEST_F(BadInput, ConfigWithoutANeededFieldNamesIt) {
   for (const char* field : {"hidden_size", "num_experts_per_tok", "vocab_size"}) {
     SCOPED_TRACE(field);
@@ -150,8 +179,14 @@ TEST_F(BadInput, IdsOutsideTheVocabularyAreNamed) {
     write_ids(ids);
     expect_refusal(eval(), {part, "vocabulary of 320"});
   }
-  write_ids("[1, 4294967297]");  // must not wrap around to 1
-  expect_refusal(eval(), {"4294967297"});
+  for (const char* id :
+       {"4294967297", "18446744073709551615", "-9223372036854775808"}) {  // must not wrap around
+    write_ids(std::string("[1, ") + id + "]");
+    expect_refusal(eval(), {id});
+  }
+  expect_refusal({"eval", "--model", model_, "--ids", "-"}, {"sequence 1: token 320 at position 0"},
+                 "[[1], [320]]");
+  expect_refusal({"eval", "--model", model_, "--ids", "-"}, {"standard input: expected"}, "{}");
 }
 
 TEST_F(BadInput, IdsFileThatIsNoListOfIdsIsRefused) {
@@ -182,10 +217,13 @@ TEST_F(BadInput, ModelFolderThatDoesNotExistIsNamed) {
            {"chat", "--model", absent},
            {"inspect", "--model", absent},
            {"render", "--model", absent, "--messages", "-"},
+           {"trace", "record", "--model", absent, "--prompt", "a", "--out", folder_ / "out"},
+           {"bench", "experts", "--model", absent, "--expert-slots", "8"},
+           {"plan", "--model", absent},
            {"tokenize", "--tokenizer", absent},
            {"convert", "--model", absent, "--format", "nvfp4", "--out", folder_ / "out"}}) {
     SCOPED_TRACE(arguments[0]);
-    expect_refusal(arguments, {absent});
+    expect_refusal(arguments, {absent + ": no such f"});  // folder; tokenize takes a file, too
   }
 }
 

@@ -159,11 +159,27 @@ TEST_F(Chat, TurnThatDoesNotFitIsDroppedAndTheConversationGoesOn) {
   std::string block = "\"\"\"\n";
   for (int i = 0; i < 100; ++i) block += "and so on\n";
   const Outcome outcome = chat(block + "\"\"\"\nWhat is red?\n" + save_, {"--context", "64"});
-  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.exit_code, 1) << "nobody sat at a terminal to see the line";
+  EXPECT_THAT(outcome.err, HasSubstr("sluice: 1 turn was dropped\n"));
   EXPECT_THAT(outcome.err,
               ::testing::ContainsRegex(
                   "sluice: prompt is too long: [0-9]+ tokens > 64 maximum; the turn is dropped\n"));
   EXPECT_EQ(contents(file_, "user"), (std::vector<std::string>{"What is red?"}));
+}
+
+TEST_F(Chat, AFullContextAndADroppedTurnAdviseToReset) {
+  std::string block = "\"\"\"\n";
+  for (int i = 0; i < 30; ++i) block += "and so on\n";
+  const Outcome outcome = chat("What is red?\n" + block + "\"\"\"\n", {"--context", "64"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the turn is dropped (/reset begins a new conversation)\n"));
+}
+
+TEST_F(Chat, StatsBeginAnewAfterReset) {
+  const std::string out = chat("What is red?\n/stats\n/reset\n/stats\n").out;
+  const size_t last = out.rfind("context ");
+  EXPECT_THAT(out.substr(0, last), HasSubstr("first token"));
+  EXPECT_THAT(out.substr(last), ::testing::AllOf(HasSubstr(" 0 of 4096 tokens"), HasSubstr("no answer yet")));
 }
 
 TEST_F(Chat, PromptOfSeveralChunksGivesTheSameAnswer) {

@@ -52,20 +52,39 @@ void execute_program(const Arguments& arguments, const Arguments& environment) {
   ::_exit(127);
 }
 
-Outcome run_program(const Arguments& arguments, const std::string& input, const Arguments& environment) {
-  const File in = temporary_file(input), out = temporary_file(""), err = temporary_file("");
+namespace {
+
+Outcome run_with(FILE* out, const Arguments& arguments, const std::string& input,
+                 const Arguments& environment) {
+  const File in = temporary_file(input), err = temporary_file("");
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
     ::dup2(::fileno(in.get()), STDIN_FILENO);
-    ::dup2(::fileno(out.get()), STDOUT_FILENO);
+    ::dup2(::fileno(out), STDOUT_FILENO);
     ::dup2(::fileno(err.get()), STDERR_FILENO);
     execute_program(arguments, environment);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(out.get()), content_of(err.get())};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", content_of(err.get())};
+}
+
+}  // namespace
+
+Outcome run_program(const Arguments& arguments, const std::string& input, const Arguments& environment) {
+  const File out = temporary_file("");
+  Outcome outcome = run_with(out.get(), arguments, input, environment);
+  outcome.out = content_of(out.get());
+  return outcome;
+}
+
+Outcome run_program_into(const std::filesystem::path& file, const Arguments& arguments,
+                         const std::string& input) {
+  const File out(std::fopen(file.c_str(), "we"));
+  if (!out) throw std::runtime_error("cannot open " + file.string());
+  return run_with(out.get(), arguments, input, {});
 }
 
 void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,

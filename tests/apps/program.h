@@ -19,6 +19,10 @@ using Arguments = std::vector<std::string>;
 Outcome run_program(const Arguments& arguments, const std::string& input = "",
                     const Arguments& environment = {});
 
+/// As run_program, but standard output is what `file` opens (a device, a pipe); `out` stays empty.
+Outcome run_program_into(const std::filesystem::path& file, const Arguments& arguments,
+                         const std::string& input = "");
+
 /// In a forked child: becomes the program. Does not return.
 [[noreturn]] void execute_program(const Arguments& arguments, const Arguments& environment);
 

@@ -117,7 +117,7 @@ TEST(Run, PromptLongerThanThePositionsIsRefused) {
 TEST(Run, BadPromptsAndFlagsAreRefused) {
   expect_refusal(with(kRun, {"--prompt", ""}), {"empty"});
   expect_refusal(with(kRun, {"--prompt-file", "absent.txt"}), {"absent.txt"});
-  expect_refusal(with(kRun, {"--prompt", "a", "--top-p", "1.5"}), {"top_p"});
+  expect_refusal(with(kRun, {"--prompt", "a", "--top-p", "1.5"}), {"--top-p"});
   expect_refusal(with(kRun, {"--prompt", "a", "--logit-bias", "7"}), {"--logit-bias 7", "ID=VALUE"});
 }
 

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "apps/program.h"
 #include "base/cpu.h"
+#include "base/file.h"
 
 namespace sluice::testing {
 namespace {
@@ -22,18 +25,48 @@ TEST(Usage, VersionNamesVersionCommitBackendsAndSimd) {
   EXPECT_EQ(outcome.err, "");
 }
 
+/// The program's own list: the lines below "Subcommands:".
+std::vector<std::string> commands_of(const std::string& help) {
+  std::vector<std::string> names;
+  std::istringstream lines(help.substr(help.find("Subcommands:\n") + 13));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
 TEST(Usage, HelpListsEveryCommandAndEveryCommandHasHelp) {
   const Outcome all = run_program({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_THAT(all.out, HasSubstr("Exit codes: 0 done, 1 error, 2 wrong usage"));
-  for (const std::string command : {"run", "chat", "eval", "tokenize", "render", "inspect", "convert"}) {
+  EXPECT_THAT(all.out, HasSubstr("Exit codes: 0 done, 1 error, 2 wrong usage, 130 stopped by Ctrl-C"));
+  const std::vector<std::string> commands = commands_of(all.out);
+  EXPECT_THAT(commands, ::testing::IsSupersetOf({"run", "chat", "trace", "bench", "plan"}));
+  const std::string readme = read_text_file(SLUICE_SOURCE_DIR "/README.md");
+  for (const std::string& command : commands) {
     SCOPED_TRACE(command);
-    EXPECT_THAT(all.out, HasSubstr("\n  " + command + " "));
     const Outcome outcome = run_program({command, "--help"});
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.err, "");
     EXPECT_THAT(outcome.out, HasSubstr("Usage: sluice " + command));
+    EXPECT_THAT(readme, HasSubstr("\n| `" + command + "` |"));
   }
+}
+
+TEST(Usage, UnknownCommandsAreNamedWithTheKnownOnes) {
+  const Outcome outcome = run_program({"juggle", "--model", "x"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("unknown command \"juggle\""), HasSubstr("run, chat"), HasSubstr("plan")));
+  const Outcome inner = run_program({"trace", "juggle"});
+  EXPECT_EQ(inner.exit_code, 2);
+  EXPECT_THAT(inner.err, AllOf(HasSubstr("\"juggle\""), HasSubstr("record, replay")));
+}
+
+TEST(Usage, HelpNamesTheAdvancedOptionsWhereThereAreAny) {
+  EXPECT_THAT(run_program({"run", "--help"}).out, HasSubstr("\n--help-advanced shows "));
+  EXPECT_THAT(run_program({"inspect", "--help"}).out, ::testing::Not(HasSubstr("--help-advanced")));
+  EXPECT_THAT(run_program({"run", "--help-advanced"}).out, ::testing::Not(HasSubstr("--help-advanced")));
 }
 
 TEST(Usage, ChatHelpExplainsCommandsAndKeys) {
@@ -49,7 +82,6 @@ TEST(Usage, WrongUsageIsExitCodeTwoAndNamesWhatIsWrong) {
   const std::string folder = golden_folder("qwen3_moe");
   const std::vector<std::pair<Arguments, std::string>> cases = {
       {{}, "subcommand"},
-      {{"juggle"}, "subcommand"},
       {{"run", "--prompt", "a"}, "--model"},
       {{"run", "--model", folder, "--juggle"}, "--juggle"},
       {{"run", "--model", folder, "--max-tokens", "0"}, "--max-tokens"},

@@ -1,0 +1,72 @@
+// Ctrl-C while `run` read a long prompt did nothing until the first token, and the exit code was 0.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "apps/program.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "issues/small_model.h"
+
+namespace sluice::testing {
+namespace {
+
+/// Whether the process catches SIGINT by now.
+bool catches_interrupts(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigCgt:")) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+  }
+  return false;
+}
+
+TEST(InterruptedPrompt, EndsTheRunWithCode130) {
+  const TemporaryFolder folder;
+  std::string prompt;
+  for (int i = 0; i < 3000; ++i) prompt += " the";
+  write_file_atomically(folder / "prompt", prompt);
+  const std::string errors = folder / "errors";
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
+    if (std::freopen(errors.c_str(), "w", stderr) == nullptr) ::_exit(126);
+    execute_program({"run", "--model", demo_model(), "--prompt-file", folder / "prompt", "--ignore-end",
+                     "--temperature", "0", "--max-tokens", "1000"},
+                    {});
+  }
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, WNOHANG)) == 0 && !catches_interrupts(child))
+    std::this_thread::yield();
+  ASSERT_EQ(ended, 0) << "it ended by itself: " << read_text_file(errors);
+  ::kill(child, SIGINT);
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_THAT(read_text_file(errors), ::testing::EndsWith("sluice: stopped by Ctrl-C\n"));
+}
+
+TEST(InterruptedPrompt, LeavesTheSessionAsIfItHadNotBegun) {
+  SmallModel model;
+  Runtime runtime(*model.device, *model.model, ExpertSettings());
+  Session session(runtime, {.capacity_tokens = 64, .chunk_tokens = 2});
+  const std::vector<int32_t> prompt = {9, 8, 7, 6, 5};
+  int calls = 0;
+  session.between_layers([&] {
+    if (++calls == 4) throw Error(ErrorCode::kCancelled, "stopped");
+  });
+  expect_error(ErrorCode::kCancelled, {"stopped"}, [&] { session.prefill(prompt); });
+  session.between_layers(nullptr);
+  EXPECT_EQ(session.ids(), (std::vector<int32_t>{9, 8})) << "the chunk that was complete";
+  EXPECT_EQ(values(session.prefill(prompt)), model.logits(prompt));
+}
+
+}  // namespace
+}  // namespace sluice::testing
