@@ -45,9 +45,8 @@ int main(int argc, char** argv) {
   try {
     const int code = sluice::apps::run_program(
         argc, argv, "Sluice serves Mixture-of-Experts language models that are bigger than the GPU.",
-        "`sluice COMMAND --help` explains a command. Exit codes: 0 done, 1 error, 2 wrong usage, 130 stopped "
-        "by "
-        "Ctrl-C.",
+        "`sluice COMMAND --help` explains a command.\n"
+        "Exit codes: 0 done, 1 error, 2 wrong usage, 130 stopped by Ctrl-C.",
         version_text, [](sluice::apps::Command& program) {
           sluice::apps::add_run(program);
           sluice::apps::add_chat(program);
