@@ -43,10 +43,6 @@ void ModelOptions::check() const {
     throw Error(ErrorCode::kInvalidArgument,
                 "--report: experts have no slots; give --expert-slots a number or a share");
   }
-  if (experts.slots == "auto" && experts.audit_every > 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "--audit: experts have no slots; give --expert-slots a number or a share");
-  }
   if (!experts.report_file.empty()) check_can_write(experts.report_file);
 }
 

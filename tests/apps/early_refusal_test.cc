@@ -55,7 +55,6 @@ TEST_F(EarlyRefusal, SlotsAndReportsAreCheckedFirst) {
   expect_refusal(with("eval", {"--ids", ids_, "--expert-slots", "many"}), {"expert slots \"many\""});
   expect_refusal(with("run", {"--prompt", "a", "--report", folder_ / "report"}),
                  {"--report", "--expert-slots"});
-  expect_refusal(with("run", {"--prompt", "a", "--audit", "1"}), {"--audit", "--expert-slots"});
 }
 
 TEST_F(EarlyRefusal, OutputsThatCannotBeWrittenAreNamedAsTheUserWroteThem) {
