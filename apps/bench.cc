@@ -145,6 +145,7 @@ void add_bench(Command& program) {
   Command bench = program.subcommand("bench", "Measure parts of the engine");
   bench.require_subcommand();
   add_bench_experts(bench);
+  add_bench_cpu(bench);
   add_bench_slots(bench);
 }
 

@@ -28,11 +28,13 @@ ExpertLayerReport sum(const ExpertReport& report) {
     total.routed += layer.routed;
     total.hits += layer.hits;
     total.misses += layer.misses;
+    total.cpu += layer.cpu;
     total.predicted += layer.predicted;
     total.predicted_used += layer.predicted_used;
     total.stalls += layer.stalls;
     total.touched_distinct += layer.touched_distinct;
     total.touched_misses += layer.touched_misses;
+    total.touched_cpu += layer.touched_cpu;
   }
   return total;
 }
@@ -41,11 +43,13 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
   return {{"routed", layer.routed},
           {"hits", layer.hits},
           {"misses", layer.misses},
+          {"cpu", layer.cpu},
           {"predicted", layer.predicted},
           {"predicted_used", layer.predicted_used},
           {"stalls", layer.stalls},
           {"touched", layer.touched_distinct},
           {"touched_misses", layer.touched_misses},
+          {"touched_cpu", layer.touched_cpu},
           {"bytes",
            {{"demand", layer.misses * layer.row_bytes},
             {"predicted", layer.predicted * layer.row_bytes},
@@ -64,6 +68,33 @@ int64_t whole_number_or_auto(const char* flag, const std::string& text) {
                 std::string(flag) + " " + text + ": expected a number from 1 up, or auto");
   }
   return value;
+}
+
+std::string describe_cpu(const CpuReport& cpu) {
+  if (cpu.mode == CpuMode::kOff) return {};
+  char text[320];
+  std::snprintf(text, sizeof text,
+                "experts on the CPU: %s; %llu experts by %d thread%s, busy %.1f ms, waited for %.1f ms\n",
+                cpu.mode == CpuMode::kAlways ? "always" : ("auto, " + cpu.verdict).c_str(),
+                static_cast<unsigned long long>(cpu.totals.experts), cpu.threads, cpu.threads == 1 ? "" : "s",
+                static_cast<double>(cpu.totals.busy_ns) / 1e6,
+                static_cast<double>(cpu.totals.waited_ns) / 1e6);
+  return text;
+}
+
+nlohmann::ordered_json cpu_json(const CpuReport& cpu) {
+  nlohmann::ordered_json json = {{"mode", cpu.mode == CpuMode::kAlways ? "always" : "auto"},
+                                 {"threads", cpu.threads},
+                                 {"experts", cpu.totals.experts},
+                                 {"rows", cpu.totals.rows},
+                                 {"busy_ms", static_cast<double>(cpu.totals.busy_ns) / 1e6},
+                                 {"waited_ms", static_cast<double>(cpu.totals.waited_ns) / 1e6},
+                                 {"silences", cpu.silences}};
+  if (cpu.mode == CpuMode::kAuto) {
+    json["verdict"] = cpu.verdict;
+    json["fetched_share"] = cpu.fraction;
+  }
+  return json;
 }
 
 }  // namespace
@@ -92,6 +123,12 @@ void ExpertOptions::add_to(Command& command) {
       .one_of({"lru", "scored"})
       .group(group)
       .show_default();
+  command
+      .option("--cpu-experts", cpu,
+              "Compute missing experts on the CPU while others cross the link: always, or where it is "
+              "measured to be faster (default: off without a GPU, which has no link to save)")
+      .one_of({"off", "auto", "always"})
+      .group(group);
   command.option("--audit", audit_every, "Every N steps compare all slots with host memory; 0 is off")
       .at_least(0)
       .group(group)
@@ -145,6 +182,7 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   // A layer has no more experts to predict.
   s.lookahead_budget = std::min(whole_number_or_auto("--lookahead-budget", budget), shape.experts);
   s.policy = policy == "scored" ? SlotPolicy::kScored : SlotPolicy::kLru;
+  s.cpu.mode = cpu == "off" ? CpuMode::kOff : cpu == "auto" ? CpuMode::kAuto : CpuMode::kAlways;
   s.audit_every = audit_every;
   s.compare.overlap = overlap == "on";
   s.compare.high_copy_priority = copy_priority == "high";
@@ -168,12 +206,14 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
       "experts: " + std::to_string(report.slots) + " slots (" + std::to_string(report.ring_slots) +
       " lent to a streaming prompt); decode: " + std::to_string(total.routed) + " routed, " +
       std::to_string(total.hits) + " hits (" + percent(total.hits, total.routed) + "), " +
-      std::to_string(total.misses) + " misses, " + std::to_string(total.stalls) + " stalls; predicted " +
-      std::to_string(total.predicted) + ", used " + std::to_string(total.predicted_used) + "\n";
+      std::to_string(total.misses) + " misses, " + std::to_string(total.cpu) + " on the CPU, " +
+      std::to_string(total.stalls) + " stalls; predicted " + std::to_string(total.predicted) + ", used " +
+      std::to_string(total.predicted_used) + "\n";
   text += "bytes moved: demand " + format_bytes(report.demand_bytes) + ", streamed " +
           format_bytes(report.streamed_bytes) + ", touched " + format_bytes(report.touched_bytes) +
           ", predicted and used " + format_bytes(report.predicted_used_bytes) + ", predicted in vain " +
           format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "\n";
+  text += describe_cpu(report.cpu);
   for (const PassRecord& pass : report.passes) {
     char line[160];
     std::snprintf(line, sizeof line,
@@ -198,6 +238,7 @@ std::string report_json(const ExpertReport& report, const Device& device) {
                     {"touched", report.touched_bytes},
                     {"predicted_used", report.predicted_used_bytes},
                     {"predicted_wasted", report.predicted_bytes - report.predicted_used_bytes}};
+  if (report.cpu.mode != CpuMode::kOff) total["cpu_experts"] = cpu_json(report.cpu);
   total["slots"] = report.slots;
   total["ring_slots"] = report.ring_slots;
   total["decode_steps"] = report.decode_steps;

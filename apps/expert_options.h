@@ -12,7 +12,7 @@ class Command;
 
 struct ExpertOptions {
   std::string slots = "auto", prefill = "auto", lookahead = "on", budget = "auto", policy = "lru",
-              prefill_group = "auto";
+              prefill_group = "auto", cpu = "off";
   std::string report_file;
   bool can_report = true;  // false: the command has no --report
   int64_t audit_every = 0;

@@ -72,6 +72,11 @@ struct Machine {
 ExpertSettings settings_on(const PlanOptions& options, const Machine& machine) {
   const ModelInfo& info = machine.model->info();
   ExpertSettings settings = options.model.experts.resolve(info);
+  if (settings.cpu.mode != CpuMode::kOff) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "--simulate: the simulated clock knows no times of experts on the CPU; use --cpu-experts off");
+  }
   if (settings.slots == 0) settings.slots = slots_for_card(info, machine.model_of, options.context(info));
   return settings;
 }

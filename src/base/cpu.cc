@@ -1,10 +1,17 @@
-// Run-time choice of instructions.
+// What this processor has.
 #include "base/cpu.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace sluice {
 namespace {
@@ -40,6 +47,22 @@ SimdLevel simd_level() {
 
 std::string_view name_of(SimdLevel level) {
   return level == SimdLevel::kAvx2 ? std::string_view("avx2") : std::string_view("scalar");
+}
+
+int physical_cores() {
+  cpu_set_t mask;
+  std::set<std::pair<int, int>> cores;  // (package, core)
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &mask)) continue;
+      const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+      std::ifstream package_file(folder + "physical_package_id"), core_file(folder + "core_id");
+      int package = 0, core = 0;
+      if (package_file >> package && core_file >> core) cores.emplace(package, core);
+    }
+  }
+  const int usable = usable_cores();  // a quota may allow fewer; without the files every thread is a core
+  return cores.empty() ? usable : std::min(usable, static_cast<int>(cores.size()));
 }
 
 }  // namespace sluice

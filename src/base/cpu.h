@@ -13,4 +13,7 @@ SimdLevel simd_level();
 
 std::string_view name_of(SimdLevel level);
 
+/// Physical cores among those that this process may use (threads of one core count once), at least 1.
+int physical_cores();
+
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "device/device.h"
+#include "device/link_pace.h"
 #include "device/mapped_memory.h"
 
 namespace sluice {
@@ -20,7 +21,7 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
-  explicit HostStream(ThreadPool& pool) : context_{pool} {}
+  HostStream(ThreadPool& pool, const LinkPace* link) : context_{pool, link} {}
   Backend backend() const override { return Backend::kHost; }
   void record(Event& event) override { static_cast<HostEvent&>(event).at = Clock::now(); }
   void wait(const Event&) override {}
@@ -35,7 +36,9 @@ class HostStream final : public Stream {
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(int threads) : pool_(threads) {}
+  HostDevice(int threads, double link_bytes_per_ms) : pool_(threads) {
+    if (link_bytes_per_ms > 0) link_ = std::make_shared<LinkPace>(link_bytes_per_ms);
+  }
   Backend backend() const override { return Backend::kHost; }
 
   std::unique_ptr<Event> make_event(std::string) override { return std::make_unique<HostEvent>(); }
@@ -49,19 +52,27 @@ class HostDevice final : public Device {
   bool overlaps_copies() const override { return false; }
 
  protected:
-  Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind) override {
-    return map_memory(bytes, purpose);
+  Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) override {
+    Buffer memory = map_memory(bytes, purpose);
+    if (link_ == nullptr || kind != MemoryKind::kPinned) return memory;
+    void* data = memory.data();
+    link_->add_pinned(data, bytes);
+    auto kept = std::make_shared<Buffer>(std::move(memory));
+    return Buffer(data, bytes, [kept, link = link_](void* freed, size_t) { link->remove_pinned(freed); });
   }
   std::unique_ptr<Stream> new_stream(std::string, Priority) override {
-    return std::make_unique<HostStream>(pool_);
+    return std::make_unique<HostStream>(pool_, link_.get());
   }
 
  private:
   ThreadPool pool_;
+  std::shared_ptr<LinkPace> link_;  // null: no link, copies take what they take
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_host_device(int threads) { return std::make_unique<HostDevice>(threads); }
+std::unique_ptr<Device> make_host_device(int threads, double link_bytes_per_ms) {
+  return std::make_unique<HostDevice>(threads, link_bytes_per_ms);
+}
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "device/faults.h"
+#include "device/link_pace.h"
 
 namespace sluice {
 
@@ -52,9 +53,12 @@ void Stream::copy_batch(const char* name, std::span<const CopyEntry> entries) {
   ++totals_.copies;
   totals_.copied_bytes += bytes;
   if (faults_ != nullptr && faults_->refuses(Fault::kCopy, name)) return fail_copy(name);
-  if (inline_context() != nullptr) {
+  if (const HostContext* context = inline_context()) {
+    LinkCrossing crossing(context->link);
     for (const CopyEntry& entry : entries) {
-      if (entry.bytes > 0) std::memcpy(entry.target, entry.source, entry.bytes);
+      if (entry.bytes == 0) continue;
+      std::memcpy(entry.target, entry.source, entry.bytes);
+      crossing.add(entry.source, entry.bytes);
     }
     return;
   }

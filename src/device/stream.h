@@ -17,6 +17,7 @@
 namespace sluice {
 
 class FaultPlan;
+class LinkPace;
 class ThreadPool;
 
 enum class Backend { kHost };
@@ -58,6 +59,7 @@ struct OpInfo {
 /// What a kernel's host version may use while it runs.
 struct HostContext {
   ThreadPool& pool;
+  const LinkPace* link = nullptr;  // null: nothing is slowed down (link_pace.h)
 };
 
 /// One entry of a batched copy; the entries of a batch do not overlap.

@@ -128,12 +128,29 @@ const CopyPlan& DecodePath::predicted_plan(size_t layer) const {
   return state_.layers[state_.settings.mutations.one_predicted_plan ? 0 : layer].predicted->plan;
 }
 
+void DecodePath::ensure(Stream& compute, LayerState& layer, const MoeInput& input) {
+  const SlotMapView& map = layer.pool->map.view();
+  const int64_t n = input.routes.rows * input.routes.k;
+  compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids,
+               static_cast<size_t>(n) * sizeof(int32_t));
+  if (!state_.cpu_rule) {
+    slot_ops::ensure(compute, map, layer.local, state_.ids_scratch(), n, layer.demand->plan);
+    return;
+  }
+  slot_ops::ensure_capped(compute, map, layer.local, state_.ids_scratch(), n, *state_.cpu_rule,
+                          state_.cpu_ids_scratch(), layer.demand->plan);
+  state_.cpu->post(compute, input, state_.cpu_ids_scratch());
+}
+
 void DecodePath::gather_misses(LayerState& layer) {
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
   demand.wait(*layer.forecast);
+  LinkMeter* meter = state_.link_meter.get();
+  if (meter != nullptr) meter->start(demand);
   gather_rows(demand, "gather misses", layer.demand->plan, layer.rows->rows.as<std::byte>(),
               layer.pool->slot(0), layer.pool->layout.row_bytes);
+  if (meter != nullptr) meter->stop(demand, layer.demand->plan);
   demand.record(*layer.fetched);
 }
 
@@ -150,9 +167,7 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   const auto number = static_cast<size_t>(input.layer);
   LayerState& layer = state_.layers[number];
   const int64_t n = input.routes.rows * input.routes.k;
-  compute.copy("ids to ensure", state_.ids_scratch(), input.routes.ids,
-               static_cast<size_t>(n) * sizeof(int32_t));
-  slot_ops::ensure(compute, layer.pool->map.view(), layer.local, state_.ids_scratch(), n, layer.demand->plan);
+  ensure(compute, layer, input);
   state_.note(SlotWrite::kDemand, layer, layer.demand->plan);
   if (forecast_layer_ != 0 && forecast_layer_ == number) {
     count_forecast(compute, input.routes.ids, n, state_.shape.experts, forecast_of(number),
@@ -178,6 +193,7 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   }
   expert_products(compute, input.x, input.routes, layer.view(layer.slot_of()), 0,
                   static_cast<int32_t>(state_.shape.experts), input.activations, input.outputs);
+  if (state_.cpu_rule) state_.cpu->take(compute, input, state_.cpu_ids_scratch());
   expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
 }
 

@@ -22,6 +22,9 @@ namespace sluice {
 /// map:
 ///   compute: input of l -> [forked] -> side: router of l + 1, ranking -> [ranked] -> compute, behind
 ///   [fetched l]: install predictions(l + 1) -> [installed] -> predict: gather predictions(l + 1)
+///
+/// With the CPU (ExpertState::cpu_rule) a part of the misses gets no slot: compute posts them to the workers
+/// behind ensure(l), and takes their outputs behind products(l), which have left them out.
 class DecodePath final : public MoeExecutor {
  public:
   explicit DecodePath(ExpertState& state);
@@ -52,6 +55,7 @@ class DecodePath final : public MoeExecutor {
  private:
   void rank(Stream& stream, const MoeInput& input);
   void install(size_t layer);
+  void ensure(Stream& compute, LayerState& layer, const MoeInput& input);
   void gather_misses(LayerState& layer);
   void gather_predictions(size_t layer);
   void join_side();

@@ -105,6 +105,10 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
   statuses_.resize(pools.size());
   host_counts_.resize(2 * pools.size());
   counts_ = device.allocate_array<int64_t>(static_cast<int64_t>(host_counts_.size()), "resident counts");
+  if (settings.cpu.mode == CpuMode::kOff) return;
+  cpu_ids = device.allocate_array<int32_t>(max_rows * shape.top_k, "CPU expert ids");
+  cpu = std::make_unique<CpuExperts>(device, rows, shape, settings.cpu, max_rows);
+  if (settings.cpu.mode == CpuMode::kAuto) link_meter = std::make_unique<LinkMeter>(device);
 }
 
 void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan) {
@@ -141,6 +145,7 @@ ExpertState::Residents ExpertState::residents() const {
 }
 
 void ExpertState::throw_if_failed() {
+  if (cpu != nullptr) cpu->throw_if_failed();
   SlotStatus first;
   for (size_t p = 0; p < pools.size(); ++p) {
     if (statuses_[p].ok()) continue;

@@ -9,12 +9,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "experts/cpu_experts.h"
 #include "experts/executor.h"
+#include "experts/fetch_rule.h"
 #include "experts/host_rows.h"
+#include "experts/link_meter.h"
 #include "experts/settings.h"
 #include "experts/slot_log.h"
 #include "experts/slot_map.h"
@@ -80,10 +84,15 @@ struct ExpertState {
   std::vector<LayerState> layers;
   Buffer slot_ids;  // [max_rows * k]: the ids that an ensure rewrites
   bool pass_open = false;
+  std::unique_ptr<CpuExperts> cpu;        // null: never
+  std::unique_ptr<LinkMeter> link_meter;  // CpuMode::kAuto alone
+  Buffer cpu_ids;                         // [max_rows * k]: the ids of a layer that the CPU computes
+  std::optional<FetchRule> cpu_rule;  // of the running forward; empty: all that is missing crosses the link
 
   /// Notes who gets the slots of `plan` on `compute`, where audits run.
   void note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan);
 
+  int32_t* cpu_ids_scratch() const { return cpu_ids.as<int32_t>(); }
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
   /// Queues a copy of every slot map's status word, and of its number of residents, to the host.
   void queue_status();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "device/link_pace.h"
 
 namespace sluice {
 
@@ -20,6 +21,8 @@ void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const s
     }
   };
   stream.launch({.name = name, .reads = {range_of(plan.count, 1)}}, ranges, [=](const HostContext& host) {
+    LinkCrossing crossing(host.link);
+    crossing.add(source, static_cast<size_t>(*plan.count) * row_bytes);
     host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes,

@@ -41,6 +41,7 @@ ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<cons
       audit_results_(state_.pools.size()),
       audit_memory_(device.allocate(state_.pools.size() * sizeof(AuditResult), "audit")) {
   measure_link();
+  cpu_.emplace(state_, learner_.rates().link_bytes_per_ms);
 }
 
 void ResidentExperts::measure_link() {
@@ -65,6 +66,7 @@ void ResidentExperts::begin_decode(int64_t) {
                 "a decode step between the layers of a streaming prompt needs epoch invalidation "
                 "(--prefill-invalidate epoch)");
   }
+  cpu_->begin_decode(pass_ == nullptr);
   decode_.begin_step(true, pass_ == nullptr);
   current_ = &decode_;
   disturbed_ = disturbed_ || pass_ != nullptr;
@@ -73,12 +75,15 @@ void ResidentExperts::begin_decode(int64_t) {
 void ResidentExperts::end_decode() {
   decode_.end_step();
   current_ = pass_ != nullptr ? pass_ : &decode_;
+  if (pass_ == nullptr) cpu_->rest();
+  cpu_->end_forward(true);
   ++decode_steps_;
 }
 
 void ResidentExperts::give_up_decode() {
   decode_.give_up_step();
   current_ = pass_ != nullptr ? pass_ : &decode_;
+  if (pass_ == nullptr) cpu_->rest();
 }
 
 PassQuestion ResidentExperts::question(int64_t rows, int64_t chunk_rows) const {
@@ -128,10 +133,12 @@ void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   pass_start_ = std::chrono::steady_clock::now();
   switch (choice.way) {
     case PassWay::kEnsure:
+      cpu_->begin_prompt(rows);
       decode_.begin_step(false);
       pass_ = &decode_;
       break;
     case PassWay::kTouched:
+      cpu_->begin_prompt(rows);
       touched_.begin(kAdoptRows);
       pass_ = &touched_;
       break;
@@ -156,6 +163,7 @@ void ResidentExperts::close_pass() {
   }
   pass_ = nullptr;
   current_ = &decode_;
+  cpu_->rest();
 }
 
 void ResidentExperts::give_up_prefill() { close_pass(); }
@@ -214,7 +222,13 @@ void ResidentExperts::queue_checks() {
 
 void ResidentExperts::check() {
   if (unfinished_) finish_pass();
-  state_.throw_if_failed();
+  try {
+    state_.throw_if_failed();
+  } catch (const Error&) {
+    cpu_->after_wait(true);
+    throw;
+  }
+  cpu_->after_wait(false);
   decode_.learn();
   for (size_t p = 0; p < audit_results_.size(); ++p) {
     if (audit_results_[p].violations > 0) {
@@ -254,14 +268,16 @@ ExpertReport ResidentExperts::report() {
     while (state_.pools[p].get() != layer.pool) ++p;
     const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
     const uint64_t row = layer.pool->layout.row_bytes;
-    report.layers.push_back({c.distinct, c.hits, c.misses, c.predicted, c.predicted_used, c.stalls,
-                             touched[l].distinct, touched[l].misses, forecasts[l], row});
+    report.layers.push_back({c.distinct, c.hits, c.fetched, c.misses - c.fetched, c.predicted,
+                             c.predicted_used, c.stalls, touched[l].distinct,
+                             touched[l].misses - touched[l].cpu, touched[l].cpu, forecasts[l], row});
     report.demand_bytes += c.fetched * row;
     report.predicted_bytes += c.predicted * row;
     report.predicted_used_bytes += c.predicted_used * row;
-    report.touched_bytes += touched[l].misses * row;
+    report.touched_bytes += (touched[l].misses - touched[l].cpu) * row;
     SLUICE_CHECK_MSG(touched[l].overflows == 0, "a touched pass ran out of ring slots");
   }
+  report.cpu = cpu_->report();
   for (const PassTotals& totals : totals_) report.streamed_bytes += totals.streamed_bytes;
   return report;
 }

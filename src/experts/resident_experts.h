@@ -5,10 +5,12 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "experts/audit.h"
+#include "experts/cpu_control.h"
 #include "experts/decode_path.h"
 #include "experts/expert_state.h"
 #include "experts/pass_cost.h"
@@ -40,9 +42,10 @@ inline constexpr size_t kPassHistory = 256;
 
 /// Of one layer, over the executor's life.
 struct ExpertLayerReport {
-  uint64_t routed = 0, hits = 0, misses = 0, predicted = 0, predicted_used = 0;  // decode and short prompts
+  // Decode and short prompts: routed = hits + misses (fetched) + cpu (computed where they lie).
+  uint64_t routed = 0, hits = 0, misses = 0, cpu = 0, predicted = 0, predicted_used = 0;
   uint64_t stalls = 0;  // of these forwards, those that waited for a miss of this layer
-  uint64_t touched_distinct = 0, touched_misses = 0;
+  uint64_t touched_distinct = 0, touched_misses = 0, touched_cpu = 0;
   ForecastCounters forecast;
   uint64_t row_bytes = 0;
 };
@@ -52,6 +55,7 @@ struct ExpertReport {
   std::vector<ExpertLayerReport> layers;
   std::vector<PassRecord> passes;            // the last kPassHistory
   std::array<PassTotals, kPassWays> totals;  // of all, by way
+  CpuReport cpu;
   uint64_t decode_steps = 0;
   int32_t lookahead_budget = 0;  // predictions a layer and step, now
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
@@ -122,6 +126,7 @@ class ResidentExperts final : public MoeExecutor {
   MoeExecutor* current_;
   MoeExecutor* pass_ = nullptr;  // of the running prefill
   RateLearner learner_;
+  std::optional<CpuControl> cpu_;
   PassRecord record_;
   double pass_bytes_ = 0;    // as predicted, or as streamed
   bool unfinished_ = false;  // everything of a pass is queued, and has not been seen to end

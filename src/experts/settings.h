@@ -1,7 +1,9 @@
 // How experts are kept and moved. The defaults are the fast ones; the rest exists for comparison.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,19 @@ namespace sluice {
 enum class PrefillMode { kAuto, kStream, kTouched, kLayerMajor };
 enum class HitMode { kInPlace, kDeviceToDevice, kOff };
 enum class LookaheadMode { kOff, kMeasure, kOn };
+/// kAuto: as measured on this machine (cpu_share.h); kAlways: all but `fetch_cap` of a layer's misses.
+enum class CpuMode { kOff, kAuto, kAlways };
+
+/// Experts on the CPU, beside the link.
+struct CpuSettings {
+  CpuMode mode = CpuMode::kOff;
+  int32_t fetch_cap = 0;                       // kAlways: misses of a layer that still cross the link
+  int threads = 0;                             // 0: one a physical core, less one for the engine
+  std::chrono::milliseconds watchdog{10'000};  // longest wait for one layer's answer
+  bool inline_work =
+      false;  // no threads: the operation that waits computes. For devices that decide alone what runs
+  std::function<void(int64_t layer)> before_work;  // tests alone: called by the workers
+};
 
 /// Switches that exist to compare with published engines; not in the common help.
 struct ComparisonSwitches {
@@ -31,6 +46,7 @@ struct ExpertSettings {
   LookaheadMode lookahead = LookaheadMode::kOn;
   int64_t lookahead_budget = 0;  // predictions a layer and step; 0: the default of 4
   SlotPolicy policy = SlotPolicy::kLru;
+  CpuSettings cpu;
   int64_t audit_every = 0;  // compare all slots with the host rows every N steps; 0: never
   ComparisonSwitches compare;
   ProtocolMutations mutations;  // tests alone

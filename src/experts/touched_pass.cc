@@ -48,8 +48,10 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   const int64_t n = input.routes.rows * input.routes.k;
 
   route_transient(compute, map, layer.local, input.routes.ids, n, static_cast<int32_t>(half) * half_slots,
-                  half_slots, row_of, layer.demand->plan, counters_.as<TransientCounters>() + l);
+                  half_slots, row_of, layer.demand->plan, counters_.as<TransientCounters>() + l,
+                  state_.cpu_rule, state_.cpu_ids_scratch());
   state_.note(SlotWrite::kTouched, layer, layer.demand->plan);
+  if (state_.cpu_rule) state_.cpu->post(compute, input, state_.cpu_ids_scratch());
   compute.record(*layer.planned);
 
   Stream& demand = *state_.demand;
@@ -61,6 +63,7 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   compute.wait(*layer.fetched);
   expert_products(compute, input.x, input.routes, layer.view(row_of), 0,
                   static_cast<int32_t>(state_.shape.experts), input.activations, input.outputs);
+  if (state_.cpu_rule) state_.cpu->take(compute, input, state_.cpu_ids_scratch());
   const int64_t tail = std::min(adopt_rows_, input.routes.rows) * input.routes.k;
   if (tail > 0) {
     slot_ops::adopt(compute, map, layer.local, input.routes.ids + n - tail, tail, row_of,

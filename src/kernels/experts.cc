@@ -63,7 +63,25 @@ void multiply(const Matrix& w, int64_t begin, int64_t end, const std::vector<con
   products()(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, y.data());
 }
 
-void expert_products_host(const HostContext& host, const float* x, const ExpertRoutes& routes,
+void expert_sums_host(const HostContext& host, const float* outputs, const ExpertRoutes& routes,
+                      int64_t hidden, float* y) {
+  host.pool.parallel_for(routes.rows, std::max<int64_t>(1, 16 * 1024 / hidden),
+                         [&](int64_t begin, int64_t end) {
+                           for (int64_t r = begin; r < end; ++r) {
+                             float* out = y + r * hidden;
+                             std::fill(out, out + hidden, 0.0f);
+                             for (int64_t i = r * routes.k; i < (r + 1) * routes.k; ++i) {
+                               if (routes.ids[i] < 0) continue;
+                               for (int64_t j = 0; j < hidden; ++j)
+                                 out[j] += routes.weights[i] * outputs[i * hidden + j];
+                             }
+                           }
+                         });
+}
+
+}  // namespace
+
+void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& routes,
                           const ExpertRows& experts, int32_t first, int32_t last, float* activations,
                           float* outputs) {
   const int64_t hidden = experts.layout.hidden, inner = experts.layout.intermediate;
@@ -75,7 +93,7 @@ void expert_products_host(const HostContext& host, const float* x, const ExpertR
 
   const auto run = [&](int64_t columns, int64_t k, const auto& body) {
     const std::vector<Groups::Piece> pieces = groups.pieces(columns, k);
-    host.pool.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+    pool.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) body(pieces[static_cast<size_t>(p)]);
     });
   };
@@ -111,24 +129,6 @@ void expert_products_host(const HostContext& host, const float* x, const ExpertR
     multiply(m.down, piece.begin, piece.end, in, out);
   });
 }
-
-void expert_sums_host(const HostContext& host, const float* outputs, const ExpertRoutes& routes,
-                      int64_t hidden, float* y) {
-  host.pool.parallel_for(routes.rows, std::max<int64_t>(1, 16 * 1024 / hidden),
-                         [&](int64_t begin, int64_t end) {
-                           for (int64_t r = begin; r < end; ++r) {
-                             float* out = y + r * hidden;
-                             std::fill(out, out + hidden, 0.0f);
-                             for (int64_t i = r * routes.k; i < (r + 1) * routes.k; ++i) {
-                               if (routes.ids[i] < 0) continue;
-                               for (int64_t j = 0; j < hidden; ++j)
-                                 out[j] += routes.weights[i] * outputs[i * hidden + j];
-                             }
-                           }
-                         });
-}
-
-}  // namespace
 
 ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const float* scalars) {
   const int64_t hidden = layout.hidden, inner = layout.intermediate;
@@ -166,7 +166,7 @@ void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes,
                            range_of(experts.row_of + first, last - first)},
                  .flops = static_cast<uint64_t>(6 * pairs * hidden * inner)},
                 data_ranges, [=](const HostContext& host) {
-                  expert_products_host(host, x, routes, experts, first, last, activations, outputs);
+                  expert_products_host(host.pool, x, routes, experts, first, last, activations, outputs);
                 });
 }
 

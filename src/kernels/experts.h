@@ -29,6 +29,11 @@ struct ExpertRoutes {
 void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes, const ExpertRows& experts,
                      int32_t first, int32_t last, float* activations, float* outputs);
 
+/// The host version, at once and on the threads of `pool`: for workers beside a device.
+void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& routes,
+                          const ExpertRows& experts, int32_t first, int32_t last, float* activations,
+                          float* outputs);
+
 /// y[r, :] = sum over i, in order, of weights[r, i] * outputs[r * k + i, :]. y [rows, hidden].
 void expert_sums(Stream& stream, const float* outputs, const ExpertRoutes& routes, int64_t hidden, float* y);
 

@@ -19,7 +19,7 @@ constexpr const char* kComparisonSwitches[] = {"--prefill-overlap", "--prefill-c
                                                "--prefill-invalidate", "--prefill-hit", "--prefill-ring"};
 constexpr const char* kCommonSwitches[] = {
     "--expert-slots",  "--prefill-mode", "--lookahead", "--lookahead-budget",
-    "--expert-policy", "--audit",        "--report"};
+    "--expert-policy", "--cpu-experts",  "--audit",     "--report"};
 
 /// `eval` of a tiny checkpoint: 3 MoE layers of 8 experts, 2 a token.
 class ExpertFlags : public ::testing::Test {
@@ -76,8 +76,9 @@ TEST_F(ExpertFlags, AReportWithoutSlotsIsRefusedBeforeAnythingRuns) {
 }
 
 TEST_F(ExpertFlags, UnknownWordsAreWrongUsage) {
-  for (const char* flag : {"--prefill-mode", "--lookahead", "--expert-policy", "--prefill-overlap",
-                           "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit"}) {
+  for (const char* flag :
+       {"--prefill-mode", "--lookahead", "--expert-policy", "--cpu-experts", "--prefill-overlap",
+        "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit"}) {
     const Outcome outcome = run_program(eval({flag, "sideways"}));
     EXPECT_EQ(outcome.exit_code, 2) << flag;
     EXPECT_THAT(outcome.out + outcome.err, HasSubstr(std::string(flag) + ": sideways not in {"));
@@ -125,8 +126,8 @@ TEST_F(ExpertFlags, TheReportHasTheDocumentedFieldsAndTheyAddUp) {
       report({"--expert-slots", "12", "--decode-from", "20", "--chunk", "10", "--prefill-mode", "stream"});
   const Json& total = json.at("total");
   ASSERT_EQ(json.at("layers").size(), 3u);
-  for (const char* name :
-       {"routed", "hits", "misses", "predicted", "predicted_used", "touched", "touched_misses"}) {
+  for (const char* name : {"routed", "hits", "misses", "cpu", "predicted", "predicted_used", "touched",
+                           "touched_misses", "touched_cpu"}) {
     uint64_t sum = 0;
     for (const Json& layer : json["layers"]) sum += layer.at(name).get<uint64_t>();
     EXPECT_EQ(total.at(name), sum) << name;
@@ -134,6 +135,7 @@ TEST_F(ExpertFlags, TheReportHasTheDocumentedFieldsAndTheyAddUp) {
   uint64_t demand = 0;
   for (const Json& layer : json["layers"]) {
     EXPECT_EQ(layer["routed"], layer["hits"].get<uint64_t>() + layer["misses"].get<uint64_t>());
+    EXPECT_EQ(layer.at("cpu"), 0);
     EXPECT_EQ(layer.at("bytes").at("demand"),
               layer["misses"].get<uint64_t>() * layer.at("row_bytes").get<uint64_t>());
     EXPECT_TRUE(layer["bytes"].contains("predicted") && layer["bytes"].contains("touched"));
@@ -174,6 +176,34 @@ TEST_F(ExpertFlags, TheReportSaysHowManyChunksWentTogetherAndWhyAForcedWayWasNot
   EXPECT_EQ(fallen["total"].at("passes")[0].at("way"), "stream");
   EXPECT_EQ(fallen["total"]["passes"][0].at("fallback"),
             "touched does not fit: 30 tokens may need 8 experts of a layer, and half of the ring holds 3");
+}
+
+TEST_F(ExpertFlags, ExpertsOnTheCpuWriteTheSameFileAndAreReported) {
+  const auto run_with = [&](const std::string& cpu) {
+    const std::string path = folder_ / (cpu + ".safetensors");
+    const Json json = report({"--expert-slots", "9", "--cpu-experts", cpu, "--logits", path, "--chunk", "7",
+                              "--decode-from", "14", "--audit", "1"});
+    for (const Json& layer : json["layers"]) {
+      const auto count = [&](const char* name) { return layer.at(name).get<uint64_t>(); };
+      EXPECT_EQ(count("routed"), count("hits") + count("misses") + count("cpu"));
+      EXPECT_EQ(layer["bytes"]["demand"], count("misses") * count("row_bytes"));
+    }
+    return std::pair(read_text_file(path), json.at("total"));
+  };
+  const auto [off, off_total] = run_with("off");
+  const auto [always, always_total] = run_with("always");
+  const auto [automatic, auto_total] = run_with("auto");
+  EXPECT_TRUE(always == off);
+  EXPECT_TRUE(automatic == off);
+  EXPECT_EQ(off_total.at("cpu"), 0);
+  EXPECT_FALSE(off_total.contains("cpu_experts"));
+  EXPECT_GT(always_total.at("cpu"), 0);
+  EXPECT_EQ(always_total.at("misses"), 0);
+  EXPECT_EQ(always_total.at("cpu_experts").at("mode"), "always");
+  EXPECT_EQ(always_total["cpu_experts"].at("experts"), always_total["cpu"]);
+  EXPECT_EQ(always_total["cpu_experts"].at("silences"), 0);
+  EXPECT_EQ(auto_total.at("cpu_experts").at("mode"), "auto");
+  EXPECT_TRUE(auto_total["cpu_experts"].at("verdict").is_string());
 }
 
 TEST_F(ExpertFlags, EveryForwardsPassIsReportedWithItsWay) {

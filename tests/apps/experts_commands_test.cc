@@ -37,6 +37,22 @@ TEST(BenchExperts, NeedsSlots) {
   EXPECT_THAT(outcome.err, HasSubstr("--expert-slots"));
 }
 
+TEST(BenchCpu, TimesThreeSettingsAndPrintsTheVerdict) {
+  const Outcome outcome = run_program({"bench", "cpu", "--model", demo_model(), "--expert-slots", "64",
+                                       "--max-tokens", "20", "--rounds", "1", "--link-gbps", "1"},
+                                      "The function returns a list of the names in the current scope.");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part : {"1 rounds, link 1.0", "\noff ", "\nauto ", "\nalways ", "measuring"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("100.0 %")) << "always computes every miss";
+}
+
+TEST(BenchCpu, NeedsSlots) {
+  expect_refusal({"bench", "cpu", "--model", demo_model(), "--text", demo_model() + "/config.json"},
+                 {"--expert-slots"});
+}
+
 TEST(Plan, ForecastsKnownCardsTheSameEachTime) {
   const auto plan = [] {
     return run_program({"plan", "--model", demo_model(), "--expert-slots", "25%", "--simulate", "rtx5070ti",
@@ -62,6 +78,12 @@ TEST(Plan, NeedsAModelOrAShapeAndKnowsItsShapes) {
   EXPECT_THAT(run_program({"plan", "--model", demo_model(), "--shape", "q36"}).err,
               HasSubstr("either --model or --shape"));
   EXPECT_THAT(run_program({"plan", "--shape", "q99"}).err, HasSubstr("known are q36, q30"));
+}
+
+TEST(Plan, ASimulationWithExpertsOnTheCpuIsRefused) {
+  expect_refusal({"plan", "--model", demo_model(), "--expert-slots", "64", "--simulate", "rtx5070ti",
+                  "--cpu-experts", "always"},
+                 {"--cpu-experts off"});
 }
 
 TEST(Plan, AnUnknownCardIsRefusedWithTheKnownOnes) {

@@ -80,7 +80,7 @@ void expect_waits(const std::map<std::string, int64_t, std::less<>>& before, con
   EXPECT_EQ(got, want);
 }
 
-void expect_counters(const ExpertReport& report, const std::vector<ForwardUse>& forwards) {
+void expect_counters(const ExpertReport& report, const std::vector<ForwardUse>& forwards, CpuMode mode) {
   std::vector<uint64_t> ensured(report.layers.size()), touched(report.layers.size());
   size_t pass = 0;
   for (const ForwardUse& forward : forwards) {
@@ -91,19 +91,23 @@ void expect_counters(const ExpertReport& report, const std::vector<ForwardUse>& 
     }
   }
   EXPECT_EQ(pass, report.passes.size());
-  uint64_t demand = 0, touched_bytes = 0;
+  uint64_t demand = 0, touched_bytes = 0, on_cpu = 0;
   for (size_t l = 0; l < report.layers.size(); ++l) {
     const ExpertLayerReport& layer = report.layers[l];
     SCOPED_TRACE("MoE layer " + std::to_string(l));
     EXPECT_EQ(layer.routed, ensured[l]);
-    EXPECT_EQ(layer.routed, layer.hits + layer.misses);
+    EXPECT_EQ(layer.routed, layer.hits + layer.misses + layer.cpu);
+    EXPECT_TRUE(mode != CpuMode::kOff || layer.cpu == 0);
+    EXPECT_TRUE(mode != CpuMode::kAlways || layer.misses == 0);
+    on_cpu += layer.cpu + layer.touched_cpu;
     EXPECT_EQ(layer.touched_distinct, touched[l]);
-    EXPECT_LE(layer.touched_misses, layer.touched_distinct);
+    EXPECT_LE(layer.touched_misses + layer.touched_cpu, layer.touched_distinct);
     EXPECT_LE(layer.predicted_used, layer.predicted);
     EXPECT_LE(layer.predicted_used, layer.hits);
     demand += layer.misses * layer.row_bytes;
     touched_bytes += layer.touched_misses * layer.row_bytes;
   }
+  EXPECT_EQ(report.cpu.totals.experts, on_cpu);
   EXPECT_EQ(report.demand_bytes, demand);
   EXPECT_EQ(report.touched_bytes, touched_bytes);
 }
@@ -153,7 +157,8 @@ std::string describe(const Combination& c) {
          number(s.compare.high_copy_priority) + ", epoch " + number(s.compare.epoch_invalidation) +
          ", hits " + number(s.compare.hits) + ", lookahead " + number(s.lookahead) + ", side " +
          number(s.compare.side_lookahead) + ", budget " + number(s.lookahead_budget) + ", policy " +
-         number(s.policy) + ", chunk " + number(c.cut.chunk) + ", decode from " + number(c.cut.decode_from);
+         number(s.policy) + ", CPU " + number(s.cpu.mode) + ", chunk " + number(c.cut.chunk) +
+         ", decode from " + number(c.cut.decode_from);
 }
 
 std::vector<Combination> residency_matrix(size_t count) {
@@ -178,6 +183,8 @@ std::vector<Combination> residency_matrix(size_t count) {
       deal<LookaheadMode>({LookaheadMode::kOff, LookaheadMode::kMeasure, LookaheadMode::kOn}, count, random);
   const auto budget = deal<int64_t>({0, 1, 3, 1000}, count, random);
   const auto policy = deal<SlotPolicy>({SlotPolicy::kLru, SlotPolicy::kScored}, count, random);
+  const auto cpu =
+      deal<CpuMode>({CpuMode::kOff, CpuMode::kAuto, CpuMode::kAlways, CpuMode::kAlways}, count, random);
   const auto cuts = deal<Cut>(
       {{1, kTextTokens}, {3, 14}, {5, kTextTokens}, {7, 9}, {16, 17}, {512, 0}, {512, 1}, {512, kTextTokens}},
       count, random);
@@ -194,6 +201,7 @@ std::vector<Combination> residency_matrix(size_t count) {
     c.settings.lookahead = lookahead[i];
     c.settings.lookahead_budget = budget[i];
     c.settings.policy = policy[i];
+    c.settings.cpu.mode = cpu[i];
     c.settings.audit_every = 1;
     c.settings.compare = {.overlap = overlap[i] != 0,
                           .high_copy_priority = priority[i] != 0,
@@ -253,7 +261,7 @@ void expect_residency_changes_nothing(const Combination& combination) {
   ASSERT_NO_THROW(resident.check());
   EXPECT_EQ(resident.audits(), run.forwards.size());
   const ExpertReport report = resident.report();
-  expect_counters(report, run.forwards);
+  expect_counters(report, run.forwards, combination.settings.cpu.mode);
   expect_waits(waits, *model.device, combination, report, run);
   EXPECT_EQ(report.streamed_bytes, absent_bytes(report, expert_shape(model.model->info())));
   const PrefillMode mode = combination.settings.prefill;

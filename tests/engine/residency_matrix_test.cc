@@ -73,12 +73,13 @@ struct Turn {
   HitMode hits;
   int64_t chunk;
   bool all_slots;
+  CpuMode cpu = CpuMode::kOff;
 };
 
 class TwoSessions : public ::testing::TestWithParam<Turn> {};
 
 TEST_P(TwoSessions, OneDecodesBetweenTheLayersOfTheOthersPrompt) {
-  const auto& [index, mode, hits, chunk, all_slots] = GetParam();
+  const auto& [index, mode, hits, chunk, all_slots, cpu] = GetParam();
   const MatrixModel& model = matrix_model(index);
   const ExpertShape shape = expert_shape(model.model->info());
   const std::vector<int32_t> other(model.ids.rbegin(), model.ids.rbegin() + 9);
@@ -89,6 +90,7 @@ TEST_P(TwoSessions, OneDecodesBetweenTheLayersOfTheOthersPrompt) {
   ExpertSettings settings;
   settings.prefill = mode;
   settings.compare.hits = hits;
+  settings.cpu.mode = cpu;
   settings.audit_every = 1;
   // Few slots: a ring of two tiles and what one decode step needs.
   settings.slots = all_slots ? shape.layers * shape.experts : min_slots(shape) + 4;
@@ -120,6 +122,10 @@ TEST_P(TwoSessions, OneDecodesBetweenTheLayersOfTheOthersPrompt) {
 std::vector<Turn> turns() {
   std::vector<Turn> result;
   for (size_t model = 0; model < kMatrixModels; ++model) {
+    for (const CpuMode cpu : {CpuMode::kAuto, CpuMode::kAlways}) {
+      result.push_back({model, PrefillMode::kTouched, HitMode::kInPlace, 512, false, cpu});
+      result.push_back({model, PrefillMode::kAuto, HitMode::kInPlace, 5, false, cpu});
+    }
     for (const bool all_slots : {false, true}) {
       result.push_back({model, PrefillMode::kStream, HitMode::kInPlace, 512, all_slots});
       result.push_back({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, all_slots});

@@ -218,6 +218,15 @@ void run_side_given_up(ExploredDevice& device, const ExpertSettings& settings) {
   moe.finish();
 }
 
+// The workers compute in the operation that takes their answer: nothing here runs but what the explorer
+// picks.
+ExpertSettings with_cpu(ExpertSettings settings, int32_t fetch_cap) {
+  settings.cpu.mode = CpuMode::kAlways;
+  settings.cpu.fetch_cap = fetch_cap;
+  settings.cpu.inline_work = true;
+  return settings;
+}
+
 ExpertSettings with_compare(ExpertSettings settings, void (*change)(ComparisonSwitches&)) {
   change(settings.compare);
   return settings;
@@ -290,6 +299,12 @@ std::vector<ProtocolScenario> make_scenarios() {
        run_layer_major_decode_between},
       {"layer_major_given_up", "groups given up inside a layer", with_compare(grouped, no_hits),
        run_layer_major_given_up},
+      {"decode_cpu", "steps of 2 and 3 requests, one miss a layer fetched, the others on the CPU",
+       with_cpu(decode_settings(9, LookaheadMode::kOn), 1), run_decode_batches},
+      {"decode_all_cpu", "decode steps, every miss on the CPU, predictions on",
+       with_cpu(decode_settings(4, LookaheadMode::kOn), 0), run_decode},
+      {"touched_cpu", "touched passes with decode between their layers, one miss a layer fetched",
+       with_cpu(touched, 1), run_touched_decode_between},
       {"staging", "staging slots of a host that launches ahead", {}, run_staging},
   };
 }

@@ -1,0 +1,136 @@
+// `sluice bench cpu`: what experts on the CPU save beside a link of a given rate.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "apps/arguments.h"
+#include "apps/commands.h"
+#include "apps/loaded_model.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "engine/session.h"
+#include "text/tokenizer.h"
+
+namespace sluice::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchCpuOptions {
+  ModelOptions model;
+  std::string text_file = "-";
+  int64_t max_tokens = 600;
+  int64_t rounds = 3;
+  double link_gbps = 0;
+};
+
+struct Run {
+  double all_ms = 0, settled_ms = 0;  // a token; settled: of the second half
+  double on_cpu = 0;                  // share of the missing experts
+  std::string verdict;
+};
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Run run_text(const BenchCpuOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
+             const std::string& mode) {
+  ExpertOptions experts = options.model.experts;
+  experts.cpu = mode;
+  Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
+  if (runtime.resident() == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "bench cpu needs slots: give --expert-slots a number or a share");
+  }
+  Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
+  std::vector<double> times;
+  auto last = Clock::now();
+  session.run_all(ids, 0, [&](int64_t, std::span<const float>, int64_t) {
+    const auto now = Clock::now();
+    times.push_back(std::chrono::duration<double, std::milli>(now - last).count());
+    last = now;
+  });
+  const ExpertReport report = runtime.resident()->report();
+  double cpu = 0, fetched = 0;
+  for (const ExpertLayerReport& layer : report.layers) {
+    cpu += static_cast<double>(layer.cpu);
+    fetched += static_cast<double>(layer.misses);
+  }
+  const std::span<const double> all(times);
+  return {mean(all), mean(all.subspan(all.size() / 2)), cpu / std::max(1.0, cpu + fetched),
+          report.cpu.verdict};
+}
+
+void print_arm(const char* mode, const std::vector<Run>& runs, double off_ms) {
+  std::vector<double> all, settled, share;
+  for (const Run& run : runs) {
+    all.push_back(run.all_ms);
+    settled.push_back(run.settled_ms);
+    share.push_back(100 * run.on_cpu);
+  }
+  const double ms = median(settled);
+  std::printf("%-8s %10.3f %16.3f %12.2f %11.1f %%   %s\n", mode, median(all), ms,
+              off_ms > 0 ? off_ms / ms : 1.0, median(share), runs.back().verdict.c_str());
+}
+
+void bench_cpu(const BenchCpuOptions& options) {
+  const std::string text =
+      options.text_file == "-" ? read_standard_input() : read_text_file(options.text_file);
+  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json");
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  // GB/s are bytes a nanosecond.
+  const LoadedModel loaded =
+      LoadedModel::load(options.model, make_host_device(options.model.threads, options.link_gbps * 1e6));
+  const int64_t most = std::min(options.max_tokens, loaded.model->info().max_positions);
+  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
+  if (ids.size() < 2) throw Error(ErrorCode::kInvalidArgument, "the text needs at least two tokens");
+  const std::vector<const char*> modes = {"off", "auto", "always"};
+  std::vector<std::vector<Run>> runs(modes.size());
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    for (size_t m = 0; m < modes.size(); ++m) runs[m].push_back(run_text(options, loaded, ids, modes[m]));
+  }
+  std::printf(
+      "%zu tokens, %lld rounds, link %s\n", ids.size(), static_cast<long long>(options.rounds),
+      options.link_gbps > 0 ? (std::to_string(options.link_gbps) + " GB/s").c_str() : "not slowed down");
+  std::printf("CPU        ms/token   settled ms/tok   times off   of misses   verdict of auto\n");
+  std::vector<double> off;
+  for (const Run& run : runs[0]) off.push_back(run.settled_ms);
+  for (size_t m = 0; m < modes.size(); ++m) print_arm(modes[m], runs[m], median(off));
+}
+
+}  // namespace
+
+void add_bench_cpu(Command& bench) {
+  auto options = std::make_shared<BenchCpuOptions>();
+  Command command = bench.subcommand("cpu", "Time a token with experts on the CPU off, auto and always");
+  command.footer(
+      "Runs the text token by token, in each round once for each of off, auto and always, and prints\n"
+      "medians over the rounds; \"settled\" is the second half of the text. On this backend copies and\n"
+      "products take turns; only the CPU's experts run beside the link.\n"
+      "\n"
+      "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
+  options->model.add_to(command, true);
+  command.option("--text", options->text_file, "Text to run; - is standard input")
+      .type("FILE")
+      .show_default();
+  command.option("--max-tokens", options->max_tokens, "Use at most so many tokens of it")
+      .at_least(2)
+      .show_default();
+  command.option("--rounds", options->rounds, "Run each setting so often").at_least(1).show_default();
+  command
+      .option("--link-gbps", options->link_gbps,
+              "Rate of the link in GB/s that copies from host memory keep to; 0: as fast as memory")
+      .at_least(0)
+      .show_default();
+  command.action([options] { bench_cpu(*options); });
+}
+
+}  // namespace sluice::apps

@@ -1,0 +1,53 @@
+// Decides for each forward what the CPU computes, and measures what came of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "experts/cpu_share.h"
+#include "experts/expert_state.h"
+
+namespace sluice {
+
+/// Experts on the CPU, over the executor's life.
+struct CpuReport {
+  CpuMode mode = CpuMode::kOff;
+  int threads = 0;
+  CpuTotals totals;
+  uint64_t silences = 0;  // calls that the workers did not answer in time
+  std::string verdict;    // kAuto: CpuShare::describe()
+  double fraction = 0;    // kAuto: of the misses, those that cross the link
+};
+
+/// Sets ExpertState::cpu_rule before a forward. Does nothing where the CPU is off.
+class CpuControl {
+ public:
+  CpuControl(ExpertState& state, double link_bytes_per_ms);
+
+  /// `alone`: no prompt is under way, so that the step's time says something.
+  void begin_decode(bool alone);
+  void begin_prompt(int64_t rows);
+  /// Everything of the forward is queued; `measured`: it was a decode step that went well.
+  void end_forward(bool measured);
+  /// No forward is under way any more.
+  void rest();
+  /// After the host has waited: what the forward took. `failed`: it ended with an error.
+  void after_wait(bool failed);
+  CpuReport report();
+
+ private:
+  bool ready();
+  StepTimes take_times();
+
+  ExpertState& state_;
+  std::optional<CpuShare> share_;  // kAuto
+  double start_us_ = 0;
+  bool measuring_ = false, step_ended_ = false;
+  bool silent_ = false;  // the workers have not answered a call that failed
+  uint64_t silences_ = 0;
+  CpuTotals seen_cpu_;  // at the last look
+  LinkTotals seen_link_;
+};
+
+}  // namespace sluice
