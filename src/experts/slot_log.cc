@@ -41,8 +41,7 @@ std::string_view name_of(SlotWrite cause) {
 }
 
 SlotLog::SlotLog(Device& device, Stream& stream, int64_t slots)
-    : memory_(device.allocate(kHeader + static_cast<size_t>(slots) * sizeof(SlotHistory), "slot log")),
-      slots_(slots) {
+    : memory_(device.allocate(kHeader + static_cast<size_t>(slots) * sizeof(SlotHistory), "slot log")) {
   void* memory = memory_.data();
   stream.launch({.name = "reset slot log", .writes = {range()}}, [=](const HostContext&) {
     *static_cast<int64_t*>(memory) = 0;

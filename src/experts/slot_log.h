@@ -49,7 +49,6 @@ class SlotLog {
 
  private:
   Buffer memory_;  // the sequence number (64 bytes), then [slots] SlotHistory
-  int64_t slots_;
 };
 
 }  // namespace sluice
