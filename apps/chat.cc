@@ -23,6 +23,7 @@ constexpr const char* kCommands =
     "/save FILE    write the conversation as JSON\n"
     "/load FILE    go on with a conversation that was saved\n"
     "/stats        tokens, rates and experts of the last answer\n"
+    "/slots N      set the number of expert slots: a number, a share such as 25%, or all\n"
     "/help         this list\n"
     "/exit         end; so does Ctrl-D\n";
 
@@ -73,12 +74,14 @@ class Chat {
     const InterruptGuard between_turns;  // a late Ctrl-C must not end the program
     bool ended = false;                  // by /exit
     while (!ended) {
+      session_.idle();
       const Turn turn = read_turn(*reader);
       if (turn.kind == Turn::kEnd) break;
       if (turn.kind == Turn::kMessage) say(turn.text);
       ended = turn.kind == Turn::kCommand && !obey(turn.text);
     }
     if (terminal && !ended) write_out("\n");
+    std::fputs(session_.finish().c_str(), stderr);
     if (!terminal && dropped_ > 0) {
       throw Error(ErrorCode::kInvalidArgument,
                   std::to_string(dropped_) + (dropped_ == 1 ? " turn was" : " turns were") + " dropped");
@@ -138,6 +141,9 @@ class Chat {
       write_out(std::string(kCommands) + kKeys);
     } else if (command == "/stats") {
       write_out(session_.stats());
+    } else if (command == "/slots") {
+      if (rest.empty()) throw Error(ErrorCode::kInvalidArgument, "/slots needs a number, a share or all");
+      notice(session_.resize(rest));
     } else if (command == "/reset") {
       const bool has_system = !conversation.empty() && conversation[0].role == "system";
       conversation.resize(has_system ? 1 : 0);

@@ -41,6 +41,14 @@ class ChatSession {
   /// before.
   FinishReason say(const std::string& text, const TextSink& show, const StopQuestion& stopped);
 
+  /// Between turns: empty slots get experts that are popular, as long as that is a matter of milliseconds.
+  void idle();
+  /// Sets the number of slots ("64", "25%", "all"); returns a line for people. Throws Error with everything
+  /// as it was.
+  std::string resize(const std::string& slots);
+  /// At the end: see LoadedModel::report.
+  std::string finish() { return loaded_.report(model_); }
+
   Conversation& conversation() { return conversation_; }
   /// Lines for people: context used, the last turn's tokens and rates, the experts it used.
   std::string stats() const;
@@ -58,6 +66,7 @@ class ChatSession {
   std::vector<int32_t> encode_conversation() const;
   GenerateOptions generate_options() const;
 
+  const ModelOptions model_;
   Tokenizer tokenizer_;
   ChatTemplate template_;
   LoadedModel loaded_;

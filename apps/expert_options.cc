@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments.h"
+#include "apps/warm_start.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -138,6 +139,17 @@ void ExpertOptions::add_to(Command& command) {
         .type("FILE")
         .group(group);
   }
+  command
+      .option("--residency", residency_file,
+              "Start with the experts that this file names, and write it at the end; results are the same "
+              "with and without")
+      .type("FILE")
+      .group(group);
+  command
+      .option("--warm-from", warm_trace,
+              "Start with the experts that a trace (sluice trace record) uses most")
+      .type("TRACE")
+      .group(group);
   command.option("--prefill-overlap", overlap, "off: copies run on the compute stream")
       .one_of({"on", "off"})
       .advanced();
@@ -195,6 +207,7 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
     throw Error(ErrorCode::kInvalidArgument,
                 "--report: experts have no slots; give --expert-slots a number or a share");
   }
+  check_warm_start(*this, s.slots > 0);
   if (s.slots > 0)
     sluice::ring_slots(shape, s.slots, s.ring_slots);  // throws before anything is loaded into slots
   return s;
@@ -214,6 +227,11 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
           ", predicted and used " + format_bytes(report.predicted_used_bytes) + ", predicted in vain " +
           format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "\n";
   text += describe_cpu(report.cpu);
+  if (report.warm.rows + report.idle.rows > 0) {
+    text += "empty slots filled: " + std::to_string(report.warm.rows) + " at the start (" +
+            format_bytes(report.warm.bytes) + "), " + std::to_string(report.idle.rows) + " while idle (" +
+            format_bytes(report.idle.bytes) + ")\n";
+  }
   for (const PassRecord& pass : report.passes) {
     char line[160];
     std::snprintf(line, sizeof line,
@@ -237,8 +255,13 @@ std::string report_json(const ExpertReport& report, const Device& device) {
                     {"streamed", report.streamed_bytes},
                     {"touched", report.touched_bytes},
                     {"predicted_used", report.predicted_used_bytes},
-                    {"predicted_wasted", report.predicted_bytes - report.predicted_used_bytes}};
+                    {"predicted_wasted", report.predicted_bytes - report.predicted_used_bytes},
+                    {"warm", report.warm.bytes},
+                    {"idle", report.idle.bytes}};
   if (report.cpu.mode != CpuMode::kOff) total["cpu_experts"] = cpu_json(report.cpu);
+  total["warm_filled"] = report.warm.rows;
+  total["idle_filled"] = report.idle.rows;
+  total["resizes"] = report.resizes;
   total["slots"] = report.slots;
   total["ring_slots"] = report.ring_slots;
   total["decode_steps"] = report.decode_steps;

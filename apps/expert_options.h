@@ -13,7 +13,7 @@ class Command;
 struct ExpertOptions {
   std::string slots = "auto", prefill = "auto", lookahead = "on", budget = "auto", policy = "lru",
               prefill_group = "auto", cpu = "off";
-  std::string report_file;
+  std::string report_file, residency_file, warm_trace;
   bool can_report = true;  // false: the command has no --report
   int64_t audit_every = 0;
   // Switches for comparison with published engines.

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "apps/progress_bar.h"
+#include "apps/warm_start.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -90,6 +91,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
   loaded.runtime =
       std::make_unique<Runtime>(*loaded.device, *loaded.model, options.experts.resolve(loaded.model->info()));
+  warm_start(options.experts, loaded.checkpoint, *loaded.runtime);
   loaded.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return loaded;
@@ -102,6 +104,7 @@ std::string LoadedModel::report(const ModelOptions& options) {
   if (!options.experts.report_file.empty()) {
     write_file_atomically(options.experts.report_file, report_json(report, *device));
   }
+  save_residency(options.experts, checkpoint, *runtime);
   return describe_report(report, *device);
 }
 

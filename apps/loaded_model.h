@@ -47,8 +47,8 @@ struct LoadedModel {
   /// `device` null: the host backend with options.threads, cut to the usable cores with a line on standard
   /// error; likewise a context that is longer than the model's.
   static LoadedModel load(const ModelOptions& options, std::unique_ptr<Device> device = nullptr);
-  /// Writes the report of the experts where --report asks for it, and returns it for people: empty without
-  /// slots.
+  /// At the end of a command: writes the report of the experts where --report asks for it and the residency
+  /// where --residency does, and returns the report for people: empty without slots.
   std::string report(const ModelOptions& options);
   /// End-of-text ids: generation_config.json's eos_token_id, else config.json's. Throws Error kBadFile for
   /// numbers that are no ids.

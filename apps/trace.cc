@@ -9,6 +9,7 @@
 #include "apps/interrupt.h"
 #include "apps/loaded_model.h"
 #include "apps/trace_replay.h"
+#include "apps/warm_start.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -33,19 +34,6 @@ std::vector<Sequence> read_input(const RecordOptions& options) {
   if (!options.ids_file.empty()) return read_id_sequences(options.ids_file);
   const std::string text = options.prompt ? *options.prompt : read_standard_input();
   return {load_tokenizer(options.model).encode(text)};
-}
-
-TraceModel trace_model(const Model& model) {
-  const ModelInfo& info = model.info();
-  if (info.moe_layers.empty()) {
-    throw Error(ErrorCode::kUnsupported, "the model has no layer with experts: there is nothing to record");
-  }
-  TraceModel traced{info.family, info.experts, info.top_k, {}};
-  const std::span<const LayerRows> rows = model.expert_rows();
-  for (size_t l = 0; l < info.moe_layers.size(); ++l) {
-    traced.layers.push_back({info.moe_layers[l], rows[l].layout.row_bytes});
-  }
-  return traced;
 }
 
 /// Runs sequences through a session, with the recorder told what is prefill and what is decode.

@@ -18,6 +18,22 @@ Buffer Device::allocate(size_t bytes, std::string_view purpose, MemoryKind kind)
   return buffer;
 }
 
+std::unique_ptr<ReservedMemory> Device::reserve(size_t most_bytes, std::string purpose) {
+  return reserve_memory(most_bytes, std::move(purpose));
+}
+
+void Device::resize(ReservedMemory& memory, size_t bytes) {
+  SLUICE_CHECK_MSG(bytes <= memory.most_bytes_, "more than what was reserved");
+  if (bytes == memory.bytes_) return;
+  if (bytes > memory.bytes_ && faults_.refuses(Fault::kAllocation, memory.purpose_)) {
+    throw Error(ErrorCode::kOutOfMemory,
+                memory.purpose_ + ": " + format_bytes(bytes - memory.bytes_) + " more were refused");
+  }
+  memory.back(bytes);
+  allocated_ += bytes - memory.bytes_;
+  memory.bytes_ = bytes;
+}
+
 LockResult Device::lock_pages(ByteRange range, std::string_view purpose) {
   if (faults_.refuses(Fault::kPageLock, purpose)) {
     return {.locked = false,

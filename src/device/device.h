@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "device/faults.h"
+#include "device/reserved_memory.h"
 #include "device/stream.h"
 
 namespace sluice {
@@ -74,6 +75,11 @@ class Device {
   Buffer allocate_array(int64_t count, std::string_view purpose) {
     return allocate(static_cast<size_t>(count) * sizeof(T), purpose);
   }
+  /// Addresses for `most_bytes` > 0 of device memory, none of it backed yet. Throws Error kOutOfMemory.
+  std::unique_ptr<ReservedMemory> reserve(size_t most_bytes, std::string purpose);
+  /// Backs the first `bytes` of `memory`: what is kept stays as it is where it is. Nothing that is queued may
+  /// still need bytes that go. Throws Error kOutOfMemory that names the purpose; nothing has changed then.
+  void resize(ReservedMemory& memory, size_t bytes);
   /// Page-locks memory that this device did not allocate as pinned, so that the link reads it at its full
   /// rate. The host backend has no link and locks nothing; it answers that it did.
   LockResult lock_pages(ByteRange range, std::string_view purpose);
@@ -107,7 +113,7 @@ class Device {
 
   /// Host waits since the start, by reason. Tests assert these numbers.
   const std::map<std::string, int64_t, std::less<>>& host_waits() const { return host_waits_; }
-  /// Bytes that allocate() has given out since the start.
+  /// Bytes that allocate() has given out since the start, and those behind reserved memory.
   size_t allocated_bytes() const { return allocated_; }
 
   /// What tests make this device refuse. Empty otherwise.
@@ -119,6 +125,9 @@ class Device {
 
   /// `bytes` > 0. Throws Error kOutOfMemory.
   virtual Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) = 0;
+  virtual std::unique_ptr<ReservedMemory> reserve_memory(size_t most_bytes, std::string purpose) {
+    return reserve_mapped(most_bytes, std::move(purpose));
+  }
   virtual std::unique_ptr<Stream> new_stream(std::string name, Priority priority) = 0;
   virtual LockResult lock_memory(ByteRange) { return {.locked = true, .refusal = {}}; }
   virtual void unlock_memory(ByteRange) {}

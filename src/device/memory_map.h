@@ -23,6 +23,8 @@ struct MemoryBlock {
 class MemoryMap {
  public:
   void add(void* data, size_t bytes, std::string_view purpose, MemoryKind kind);
+  /// The block that begins at `data` has another size now.
+  void resize(void* data, size_t bytes) { blocks_.at(static_cast<std::byte*>(data)).bytes = bytes; }
   void remove(void* data) { blocks_.erase(static_cast<std::byte*>(data)); }
 
   /// The block that holds `address`, or null.

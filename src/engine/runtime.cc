@@ -30,6 +30,12 @@ void Runtime::reserve_group(int64_t tokens) {
   if (rows > group_tokens()) group_memory_ = model_.make_batch_memory(use, rows);
 }
 
+int64_t Runtime::group_tokens() const {
+  if (!group_memory_) return 0;
+  const bool shares_outputs = group_memory_->outputs.data() == nullptr;
+  return resident_->splits_layers() && shares_outputs ? 0 : group_memory_->max_rows;
+}
+
 uint64_t group_bytes_per_token(const ModelInfo& info, BatchUse use) {
   return BatchMemory::bytes_per_token(use, info.hidden, info.kv.head_dim / 2, info.top_k);
 }

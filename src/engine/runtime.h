@@ -29,7 +29,9 @@ class Runtime {
   void reserve_group(int64_t tokens);
   /// Null where nothing was reserved. Belongs to the running prefill.
   const BatchMemory* group_memory() const { return group_memory_.get(); }
-  int64_t group_tokens() const { return group_memory_ ? group_memory_->max_rows : 0; }
+  /// Most tokens of a group now. None where the slots have become so few that a layer's experts cross in
+  /// several tiles, and the memory was made for one.
+  int64_t group_tokens() const;
 
  private:
   Device& device_;

@@ -9,41 +9,45 @@
 namespace sluice {
 namespace {
 
-SlotMapShape map_shape(size_t layers, int64_t experts, int64_t slots, SlotPolicy policy) {
+SlotMapShape map_shape(size_t layers, int64_t experts, SlotPolicy policy) {
   SlotMapShape shape;
   shape.layers = static_cast<int32_t>(layers);
   shape.experts = static_cast<int32_t>(experts);
-  shape.max_slots = static_cast<int32_t>(slots);
+  shape.max_slots = shape.layers * shape.experts;
   shape.policy = policy;
   return shape;
 }
 
-/// Layers of one row layout share a pool; the slots are divided by the pools' bytes, each pool getting at
-/// least `floor`.
-struct Division {
+/// The MoE layers of each row layout.
+struct Grouping {
   std::vector<RowLayout> layouts;
   std::vector<std::vector<int32_t>> layers;
-  std::vector<int64_t> slots;
 };
 
-Division divide(std::span<const LayerRows> rows, int64_t slots, int64_t floor) {
-  Division d;
+Grouping group(std::span<const LayerRows> rows) {
+  Grouping g;
   for (size_t l = 0; l < rows.size(); ++l) {
-    const auto found = std::find(d.layouts.begin(), d.layouts.end(), rows[l].layout);
-    const auto at = static_cast<size_t>(found - d.layouts.begin());
-    if (found == d.layouts.end()) {
-      d.layouts.push_back(rows[l].layout);
-      d.layers.emplace_back();
+    const auto found = std::find(g.layouts.begin(), g.layouts.end(), rows[l].layout);
+    const auto at = static_cast<size_t>(found - g.layouts.begin());
+    if (found == g.layouts.end()) {
+      g.layouts.push_back(rows[l].layout);
+      g.layers.emplace_back();
     }
-    d.layers[at].push_back(static_cast<int32_t>(l));
+    g.layers[at].push_back(static_cast<int32_t>(l));
   }
-  // S counts slots of any size: a pool's share follows its number of layers.
-  for (const auto& layers : d.layers) {
-    const int64_t all = static_cast<int64_t>(layers.size()) * rows[static_cast<size_t>(layers[0])].experts;
-    const int64_t share = slots * static_cast<int64_t>(layers.size()) / static_cast<int64_t>(rows.size());
-    d.slots.push_back(std::clamp(share, std::min(floor, all), all));
-  }
-  return d;
+  return g;
+}
+
+/// The part of `slots` for a pool of `pool_layers` layers. S counts slots of any size: a pool's share follows
+/// its number of layers.
+PoolSize share_of(const ExpertShape& shape, const ExpertSettings& settings, int64_t slots,
+                  size_t pool_layers) {
+  const auto count = static_cast<int64_t>(pool_layers);
+  const int64_t all = count * shape.experts;
+  PoolSize size;
+  size.slots = std::clamp(slots * count / shape.layers, std::min(min_slots(shape), all), all);
+  size.ring = ring_slots(shape, size.slots, settings.ring_slots);
+  return size;
 }
 
 }  // namespace
@@ -55,14 +59,15 @@ OwnedPlan::OwnedPlan(Device& device, int32_t capacity)
 }
 
 ExpertPool::ExpertPool(Device& device, Stream& compute, const RowLayout& row_layout,
-                       std::vector<int32_t> pool_layers, int64_t experts, int64_t slot_count,
-                       SlotPolicy policy)
+                       std::vector<int32_t> pool_layers, int64_t experts, PoolSize size, SlotPolicy policy)
     : layout(row_layout),
       layers(std::move(pool_layers)),
-      slots(slot_count),
-      map(device, compute, map_shape(layers.size(), experts, slot_count, policy),
-          static_cast<int32_t>(slot_count)),
-      bytes(device.allocate(static_cast<size_t>(slot_count) * layout.row_bytes, "expert slots")) {}
+      slots(size.slots),
+      ring(size.ring),
+      map(device, compute, map_shape(layers.size(), experts, policy), static_cast<int32_t>(size.slots)),
+      bytes(device.reserve(bytes_of(most_slots()), "expert slots")) {
+  device.resize(*bytes, bytes_of(slots));
+}
 
 ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const LayerRows> rows,
                          const ExpertShape& shape_in, const ExpertSettings& settings_in, int64_t max_rows_in)
@@ -77,13 +82,13 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
                               settings.compare.high_copy_priority ? Priority::kHighest : Priority::kNormal)),
       layers(rows.size()),
       slot_ids(device.allocate_array<int32_t>(max_rows * shape.top_k, "slot ids")) {
-  const Division division = divide(rows, settings.slots, min_slots(shape));
-  for (size_t p = 0; p < division.layouts.size(); ++p) {
-    pools.push_back(std::make_unique<ExpertPool>(device, compute, division.layouts[p], division.layers[p],
-                                                 shape.experts, division.slots[p], settings.policy));
+  const Grouping grouping = group(rows);
+  for (size_t p = 0; p < grouping.layouts.size(); ++p) {
+    const PoolSize size = share_of(shape, settings, settings.slots, grouping.layers[p].size());
+    pools.push_back(std::make_unique<ExpertPool>(device, compute, grouping.layouts[p], grouping.layers[p],
+                                                 shape.experts, size, settings.policy));
     ExpertPool& pool = *pools.back();
-    if (settings.audit_every > 0) pool.log = std::make_unique<SlotLog>(device, compute, pool.slots);
-    pool.ring = ring_slots(shape, pool.slots, settings.ring_slots);
+    if (settings.audit_every > 0) pool.log = std::make_unique<SlotLog>(device, compute, pool.most_slots());
     for (size_t i = 0; i < pool.layers.size(); ++i) {
       LayerState& layer = layers[static_cast<size_t>(pool.layers[i])];
       layer.pool = &pool;
@@ -117,6 +122,41 @@ void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan&
   // The source of an adopted expert is a slot.
   const int32_t first_id = cause == SlotWrite::kAdoption ? -1 : map.flat(layer.local, 0);
   layer.pool->log->note(compute, cause, map, first_id, plan);
+}
+
+int64_t ExpertState::slots() const {
+  int64_t sum = 0;
+  for (const auto& pool : pools) sum += pool->slots;
+  return sum;
+}
+
+std::vector<PoolSize> ExpertState::divide(int64_t slots) const {
+  check_slots(shape, slots);
+  std::vector<PoolSize> sizes;
+  for (const auto& pool : pools) sizes.push_back(share_of(shape, settings, slots, pool->layers.size()));
+  return sizes;
+}
+
+void ExpertState::resize(int64_t slots) {
+  const std::vector<PoolSize> sizes = divide(slots);
+  try {
+    for (size_t p = 0; p < pools.size(); ++p) {
+      if (sizes[p].slots > pools[p]->slots)
+        device.resize(*pools[p]->bytes, pools[p]->bytes_of(sizes[p].slots));
+    }
+  } catch (const Error&) {
+    // Nobody has been told of the slots that some pools have got.
+    for (const auto& pool : pools) device.resize(*pool->bytes, pool->bytes_of(pool->slots));
+    throw;
+  }
+  for (size_t p = 0; p < pools.size(); ++p) {
+    slot_ops::resize(compute, pools[p]->map.view(), static_cast<int32_t>(sizes[p].slots), 1);
+    pools[p]->slots = sizes[p].slots;
+    pools[p]->ring = sizes[p].ring;
+  }
+  // Slots that go may still be read, and the tables of a pass that is sized by the ring may be on their way.
+  device.wait(compute, "resize");
+  for (const auto& pool : pools) device.resize(*pool->bytes, pool->bytes_of(pool->slots));
 }
 
 void ExpertState::queue_status() {

@@ -32,23 +32,30 @@ struct OwnedPlan {
   OwnedPlan(Device& device, int32_t capacity);
 };
 
-/// The slots of one row layout and the layers that share them.
+/// How many slots a pool has, and how many of them a pass borrows.
+struct PoolSize {
+  int64_t slots = 0, ring = 0;
+};
+
+/// The slots of one row layout and the layers that share them. The map and the addresses of slots are made
+/// for all experts of these layers; memory lies behind the first `slots` of them.
 class ExpertPool {
  public:
   ExpertPool(Device& device, Stream& compute, const RowLayout& layout, std::vector<int32_t> layers,
-             int64_t experts, int64_t slots, SlotPolicy policy);
+             int64_t experts, PoolSize size, SlotPolicy policy);
 
   const RowLayout layout;
   const std::vector<int32_t> layers;  // MoE layers by local number
-  const int64_t slots;
-  int64_t ring = 0;  // R of this pool
+  int64_t slots;
+  int64_t ring;  // R of this pool
   SlotMap map;
-  Buffer bytes;                  // [slots, layout.row_bytes]
-  std::unique_ptr<SlotLog> log;  // null without audits
+  std::unique_ptr<ReservedMemory> bytes;  // [slots, layout.row_bytes]
+  std::unique_ptr<SlotLog> log;           // null without audits
 
-  std::byte* slot(int64_t index) const {
-    return bytes.as<std::byte>() + static_cast<size_t>(index) * layout.row_bytes;
-  }
+  int64_t most_slots() const { return map.shape().max_slots; }
+  size_t bytes_of(int64_t count) const { return static_cast<size_t>(count) * layout.row_bytes; }
+
+  std::byte* slot(int64_t index) const { return static_cast<std::byte*>(bytes->data()) + bytes_of(index); }
 };
 
 /// One MoE layer: its host rows, its pool, and what its copies need.
@@ -66,7 +73,7 @@ struct LayerState {
   }
   /// The rows of this layer as kernels see them, with expert e in pool row row_of[e].
   ExpertRows view(const int32_t* row_of) const {
-    return {rows->layout, pool->bytes.as<std::byte>(), row_of, rows->scalars.data(), rows->experts};
+    return {rows->layout, pool->slot(0), row_of, rows->scalars.data(), rows->experts};
   }
 };
 
@@ -91,6 +98,11 @@ struct ExpertState {
 
   /// Notes who gets the slots of `plan` on `compute`, where audits run.
   void note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan);
+  /// Sets the slots of all pools together to about `slots`, between forwards; every pool keeps what lies in
+  /// the slots that stay, at its address. One host wait. Throws Error with everything as it was:
+  /// kInvalidArgument for numbers that do not fit the model or the ring, kOutOfMemory.
+  void resize(int64_t slots);
+  int64_t slots() const;
 
   int32_t* cpu_ids_scratch() const { return cpu_ids.as<int32_t>(); }
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }
@@ -107,6 +119,8 @@ struct ExpertState {
   void throw_if_failed();
 
  private:
+  std::vector<PoolSize> divide(int64_t slots) const;
+
   std::vector<SlotStatus> statuses_;
   Buffer counts_;                     // [pools, 2] in device memory
   std::vector<int64_t> host_counts_;  // the same

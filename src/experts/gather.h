@@ -11,4 +11,9 @@ namespace sluice {
 void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* source,
                  std::byte* target, size_t row_bytes);
 
+/// The same for a plan over the layers of a pool: an entry's source is layer * experts + expert, and the rows
+/// of layer l begin at bases[l] [layers], a table in device memory.
+void gather_layer_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* const* bases,
+                       int32_t layers, int32_t experts, std::byte* target, size_t row_bytes);
+
 }  // namespace sluice

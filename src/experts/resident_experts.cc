@@ -32,6 +32,7 @@ ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<cons
       decode_(state_),
       stream_(state_),
       touched_(state_),
+      warm_(state_),
       current_(&decode_),
       learner_(device.overlaps_copies() && settings.compare.overlap),
       pass_from_(device.make_event("pass from")),
@@ -68,12 +69,14 @@ void ResidentExperts::begin_decode(int64_t) {
   }
   cpu_->begin_decode(pass_ == nullptr);
   decode_.begin_step(true, pass_ == nullptr);
+  decoding_ = true;
   current_ = &decode_;
   disturbed_ = disturbed_ || pass_ != nullptr;
 }
 
 void ResidentExperts::end_decode() {
   decode_.end_step();
+  decoding_ = false;
   current_ = pass_ != nullptr ? pass_ : &decode_;
   if (pass_ == nullptr) cpu_->rest();
   cpu_->end_forward(true);
@@ -82,6 +85,7 @@ void ResidentExperts::end_decode() {
 
 void ResidentExperts::give_up_decode() {
   decode_.give_up_step();
+  decoding_ = false;
   current_ = pass_ != nullptr ? pass_ : &decode_;
   if (pass_ == nullptr) cpu_->rest();
 }
@@ -208,6 +212,41 @@ void ResidentExperts::forget_slots() {
   }
 }
 
+void ResidentExperts::require_idle(const char* what) const {
+  if (pass_ == nullptr && !decoding_) return;
+  throw Error(ErrorCode::kInvalidArgument, std::string(what) + " of expert slots inside a forward");
+}
+
+FillCount ResidentExperts::fill_from(std::span<const Resident> residents) {
+  require_idle("a warm fill");
+  const FillCount filled = warm_.fill_from(residents);
+  warm_filled_.rows += filled.rows;
+  warm_filled_.bytes += filled.bytes;
+  known_resident_ += static_cast<int64_t>(filled.rows);
+  return filled;
+}
+
+FillCount ResidentExperts::fill_idle(size_t budget_bytes) {
+  require_idle("an idle fill");
+  const FillCount filled = warm_.fill_idle(budget_bytes);
+  idle_filled_.rows += filled.rows;
+  idle_filled_.bytes += filled.bytes;
+  return filled;
+}
+
+std::vector<Resident> ResidentExperts::residency() {
+  require_idle("a list");
+  return warm_.residency();
+}
+
+void ResidentExperts::resize(int64_t slots) {
+  require_idle("a resize");
+  state_.resize(slots);
+  stream_.reshape();
+  known_resident_ = std::min(known_resident_, state_.slots());
+  ++resizes_;
+}
+
 void ResidentExperts::queue_checks() {
   state_.queue_status();
   decode_.queue_sample();
@@ -246,6 +285,9 @@ ExpertReport ResidentExperts::report() {
   report.totals = totals_;
   report.decode_steps = decode_steps_;
   report.lookahead_budget = decode_.most_predictions();
+  report.warm = warm_filled_;
+  report.idle = idle_filled_;
+  report.resizes = resizes_;
   std::vector<std::vector<LayerCounters>> counters(state_.pools.size());
   for (size_t p = 0; p < state_.pools.size(); ++p) {
     const ExpertPool& pool = *state_.pools[p];

@@ -17,6 +17,7 @@
 #include "experts/pass_rates.h"
 #include "experts/stream_pass.h"
 #include "experts/touched_pass.h"
+#include "experts/warm_cache.h"
 
 namespace sluice {
 
@@ -58,6 +59,8 @@ struct ExpertReport {
   CpuReport cpu;
   uint64_t decode_steps = 0;
   int32_t lookahead_budget = 0;  // predictions a layer and step, now
+  FillCount warm, idle;  // experts that were put into empty slots at the start, and while idle
+  uint64_t resizes = 0;
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
            touched_bytes = 0;
 };
@@ -90,6 +93,16 @@ class ResidentExperts final : public MoeExecutor {
   void give_up_decode();
   void give_up_prefill();
 
+  /// Between forwards, also while serving; throw Error kInvalidArgument inside one.
+  /// fill_from: see WarmCache. resize sets the number of slots; what lies in slots that stay is kept. It
+  /// throws with everything as it was: kInvalidArgument for numbers that do not fit the model or the ring,
+  /// kOutOfMemory.
+  FillCount fill_from(std::span<const Resident> residents);
+  FillCount fill_idle(size_t budget_bytes);
+  std::vector<Resident> residency();
+  void resize(int64_t slots);
+  int64_t slots() const { return state_.slots(); }
+
   bool wants_lookahead() const override { return current_->wants_lookahead(); }
   Stream& fork_lookahead(Stream& compute) override { return current_->fork_lookahead(compute); }
   void run(Stream& compute, const MoeInput& input, float* y) override { current_->run(compute, input, y); }
@@ -118,11 +131,13 @@ class ResidentExperts final : public MoeExecutor {
   void finish_pass();
   double pass_ms() const;
   void close_pass();
+  void require_idle(const char* what) const;
 
   ExpertState state_;
   DecodePath decode_;
   StreamPass stream_;
   TouchedPass touched_;
+  WarmCache warm_;
   MoeExecutor* current_;
   MoeExecutor* pass_ = nullptr;  // of the running prefill
   RateLearner learner_;
@@ -135,6 +150,9 @@ class ResidentExperts final : public MoeExecutor {
   std::chrono::steady_clock::time_point pass_start_;
   std::deque<PassRecord> passes_;
   std::array<PassTotals, kPassWays> totals_;
+  bool decoding_ = false;
+  FillCount warm_filled_, idle_filled_;
+  uint64_t resizes_ = 0;
   uint64_t decode_steps_ = 0, steps_ = 0, audits_ = 0;
   std::vector<AuditResult> audit_results_;  // of each pool
   Buffer audit_memory_;

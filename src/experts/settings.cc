@@ -14,6 +14,15 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "expert slots \"" + std::string(text) + "\": " + why);
 }
 
+[[noreturn]] void refuse_above(std::string_view text, int64_t all) {
+  refuse(text, "the model has only " + std::to_string(all) + " experts");
+}
+
+[[noreturn]] void refuse_below(std::string_view text, const std::string& before, const ExpertShape& shape) {
+  refuse(text, before + "at least " + std::to_string(min_slots(shape)) +
+                   " are needed (experts a token x requests)");
+}
+
 double parse_number(std::string_view whole, std::string_view digits) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -37,15 +46,18 @@ int64_t parse_slots(std::string_view text, const ExpertShape& shape) {
   const double value = parse_number(text, percent ? text.substr(0, text.size() - 1) : text);
   if (!percent && value != std::floor(value)) refuse(text, "a number of slots is whole");
   if (percent && value > 100) refuse(text, "more than 100%");
-  if (!percent && value > static_cast<double>(all)) {
-    refuse(text, "the model has only " + std::to_string(all) + " experts");
-  }
+  if (!percent && value > static_cast<double>(all)) refuse_above(text, all);
   const auto slots = static_cast<int64_t>(percent ? value / 100 * static_cast<double>(all) : value);
   if (slots < min_slots(shape)) {
-    refuse(text, (percent ? "rounds to " + std::to_string(slots) + " slots; " : std::string()) + "at least " +
-                     std::to_string(min_slots(shape)) + " are needed (experts a token x requests)");
+    refuse_below(text, percent ? "rounds to " + std::to_string(slots) + " slots; " : "", shape);
   }
   return slots;
+}
+
+void check_slots(const ExpertShape& shape, int64_t slots) {
+  const int64_t all = shape.layers * shape.experts;
+  if (slots > all) refuse_above(std::to_string(slots), all);
+  if (slots < min_slots(shape)) refuse_below(std::to_string(slots), "", shape);
 }
 
 int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish) {

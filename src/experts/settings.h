@@ -65,6 +65,8 @@ struct ExpertShape {
 /// kInvalidArgument: not a number, below min_slots(), above layers * experts, a percentage that rounds to too
 /// few.
 int64_t parse_slots(std::string_view text, const ExpertShape& shape);
+/// Throws Error kInvalidArgument for numbers below min_slots() or above layers * experts.
+void check_slots(const ExpertShape& shape, int64_t slots);
 /// The fewest slots: each expert of one decode step's rows of a layer in a slot of its own, and at least the
 /// two tiles of one expert that the smallest ring has.
 int64_t min_slots(const ExpertShape& shape);

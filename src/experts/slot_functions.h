@@ -75,10 +75,11 @@ SlotStatus materialise(const SlotMapView& map, int32_t layer, int32_t first_slot
 /// [min_slots, max_slots], kRegionRunning inside a pass.
 SlotStatus resize(const SlotMapView& map, int32_t slots, int32_t min_slots);
 
-/// Gives empty slots, lowest first, to those of the experts `ids` [n] of `layer` that are absent, as long as
-/// there are empty ones. last_use becomes kFirstClock for each, so on a fresh map the first filled is evicted
-/// first: give the most valuable last.
-SlotStatus fill(const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n, const CopyPlan& plan);
+/// Gives empty slots, lowest first, to those of `ids` [n] (layer * experts + expert; -1 and repeats are
+/// skipped) that are absent, as long as there are empty ones. last_use becomes kFirstClock for each, so on a
+/// fresh map the first filled is evicted first: give the most valuable last. Source rows of the plan are such
+/// ids. kPlanFull where n is above its capacity.
+SlotStatus fill(const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan);
 
 /// Residents at or above the floor by ascending (last_use, slot): the order for fill(). Where fewer slots are
 /// free than there are entries, fill the last ones.

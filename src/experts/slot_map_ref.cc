@@ -343,19 +343,19 @@ SlotStatus resize(const SlotMapView& map, int32_t slots, int32_t min_slots) {
   return {};
 }
 
-SlotStatus fill(const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n, const CopyPlan& plan) {
+SlotStatus fill(const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan) {
   *plan.count = 0;
-  if (bad_layer(map, layer)) return fail(plan, SlotError::kBadLayer, -1, layer);
-  if (const int64_t i = first_bad_id(map, ids, n); i >= 0)
-    return fail(plan, SlotError::kBadId, layer, ids[i]);
-  int32_t absent = 0;
-  for (const int32_t e : distinct(ids, n)) absent += map.resident(map.flat(layer, e)) < 0;
-  if (absent > plan.capacity) return fail(plan, SlotError::kPlanFull, layer, absent);
   for (int64_t i = 0; i < n; ++i) {
-    if (ids[i] == -1 || map.resident(map.flat(layer, ids[i])) >= 0) continue;
+    if (ids[i] < -1 || ids[i] >= map.shape.layers * map.shape.experts) {
+      return fail(plan, SlotError::kBadId, -1, ids[i]);
+    }
+  }
+  if (n > plan.capacity) return fail(plan, SlotError::kPlanFull, -1, n);
+  for (int64_t i = 0; i < n; ++i) {
+    if (ids[i] == -1 || map.resident(ids[i]) >= 0) continue;
     const int32_t slot = victim(map);
     if (slot < 0 || map.last_use[slot] != kEmptySlot) break;
-    give(map, slot, map.flat(layer, ids[i]), kFirstClock);
+    give(map, slot, ids[i], kFirstClock);
     add(plan, slot, ids[i]);
   }
   return {};

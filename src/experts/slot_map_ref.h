@@ -27,6 +27,6 @@ SlotStatus adopt(const SlotMapView& map, int32_t layer, const int32_t* ids, int6
                  const int32_t* region_slot_of, const CopyPlan& plan);
 SlotStatus materialise(const SlotMapView& map, int32_t layer, int32_t first_slot, const CopyPlan& plan);
 SlotStatus resize(const SlotMapView& map, int32_t slots, int32_t min_slots);
-SlotStatus fill(const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n, const CopyPlan& plan);
+SlotStatus fill(const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan);
 
 }  // namespace sluice::slot_map_ref

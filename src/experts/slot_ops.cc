@@ -115,10 +115,9 @@ void resize(Stream& stream, const SlotMapView& map, int32_t slots, int32_t min_s
   launch(stream, "resize slots", map, [=] { return slot_map::resize(map, slots, min_slots); });
 }
 
-void fill(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
-          const CopyPlan& plan) {
+void fill(Stream& stream, const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan) {
   launch_planned(stream, "fill slots", map, range_of(ids, n), {}, plan,
-                 [=] { return slot_map::fill(map, layer, ids, n, plan); });
+                 [=] { return slot_map::fill(map, ids, n, plan); });
 }
 
 void read_status(Stream& stream, const SlotMapView& map, SlotStatus* status) {

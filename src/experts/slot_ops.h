@@ -36,8 +36,7 @@ void adopt(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t*
 void materialise(Stream& stream, const SlotMapView& map, int32_t layer, int32_t first_slot,
                  const CopyPlan& plan);
 void resize(Stream& stream, const SlotMapView& map, int32_t slots, int32_t min_slots);
-void fill(Stream& stream, const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n,
-          const CopyPlan& plan);
+void fill(Stream& stream, const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan);
 
 /// Copies the status word to `status` in host memory; valid once the stream is synchronised.
 void read_status(Stream& stream, const SlotMapView& map, SlotStatus* status);

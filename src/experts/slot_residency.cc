@@ -44,24 +44,18 @@ SlotStatus resize(const SlotMapView& map, int32_t slots, int32_t min_slots) {
   return {};
 }
 
-SlotStatus fill(const SlotMapView& map, int32_t layer, const int32_t* ids, int64_t n, const CopyPlan& plan) {
+SlotStatus fill(const SlotMapView& map, const int32_t* ids, int64_t n, const CopyPlan& plan) {
   *plan.count = 0;
-  if (!slot_edit::has_layer(map, layer)) return failed(SlotError::kBadLayer, -1, layer);
-  ExpertSet wanted(map.shape.experts);
-  int32_t absent = 0;
+  const int32_t all = map.shape.layers * map.shape.experts;
   for (int64_t i = 0; i < n; ++i) {
-    if (ids[i] == -1) continue;
-    if (ids[i] < 0 || ids[i] >= map.shape.experts) return failed(SlotError::kBadId, layer, ids[i]);
-    if (wanted.contains(ids[i])) continue;
-    wanted.insert(ids[i]);
-    absent += map.resident(map.flat(layer, ids[i])) < 0;
+    if (ids[i] < -1 || ids[i] >= all) return failed(SlotError::kBadId, -1, ids[i]);
   }
-  if (absent > plan.capacity) return failed(SlotError::kPlanFull, layer, absent);
+  if (n > plan.capacity) return failed(SlotError::kPlanFull, -1, n);
   for (int64_t i = 0; i < n; ++i) {
-    if (ids[i] == -1 || map.resident(map.flat(layer, ids[i])) >= 0) continue;
+    if (ids[i] == -1 || map.resident(ids[i]) >= 0) continue;
     const int32_t slot = slot_index::victim(map);
     if (slot < 0 || map.last_use[slot] != kEmptySlot) break;
-    slot_edit::install(map, slot, map.flat(layer, ids[i]), kFirstClock);
+    slot_edit::install(map, slot, ids[i], kFirstClock);
     slot_edit::append(plan, slot, ids[i]);
   }
   return {};

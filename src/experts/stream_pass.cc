@@ -22,15 +22,14 @@ StreamPass::StreamPass(ExpertState& state)
     ExpertPool& pool = *state.pools[p];
     Ring ring;
     ring.pool = &pool;
-    ring.tile_experts = std::min(pool.ring / 2, experts);
     for (int b = 0; b < 2; ++b) {
       const std::string suffix = " " + std::to_string(p) + (b == 0 ? "a" : "b");
       ring.halves[b] = {state.device.make_event("ready" + suffix),
                         state.device.make_event("released" + suffix)};
     }
     rings_.push_back(std::move(ring));
-    snapshot_bytes +=
-        pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) + static_cast<size_t>(pool.slots);
+    snapshot_bytes += pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) +
+                      static_cast<size_t>(pool.most_slots());
   }
   snapshot_ = state.device.allocate(snapshot_bytes, "pass snapshot", MemoryKind::kPinned);
   host_table_ =
@@ -41,8 +40,16 @@ StreamPass::StreamPass(ExpertState& state)
   make_tiles();
 }
 
+void StreamPass::reshape() {
+  tiles_.clear();
+  first_tile_.clear();
+  table_written_ = false;
+  make_tiles();
+}
+
 void StreamPass::make_tiles() {
   const auto experts = static_cast<int32_t>(state_.shape.experts);
+  for (Ring& ring : rings_) ring.tile_experts = std::min<int64_t>(ring.pool->ring / 2, experts);
   std::vector<int64_t> numbers(rings_.size());
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     first_tile_.push_back(tiles_.size());

@@ -32,6 +32,9 @@ class StreamPass final : public MoeExecutor {
   /// Closes the pass after the last layer, or joins the copies in flight where it is given up before.
   void end();
 
+  /// Cuts the tiles anew after the pools have another size; no pass is open and the host has waited.
+  void reshape();
+
   /// Bytes that this pass moved over the link, and rows of host memory that were resident when it began.
   uint64_t streamed_bytes() const { return streamed_bytes_; }
   /// The first copies of the last pass, which nothing else delayed: how many bytes, and the events around

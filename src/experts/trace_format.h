@@ -18,6 +18,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace sluice::trace_format {
 
 static_assert(std::endian::native == std::endian::little, "records are copied as they lie in memory");
@@ -34,12 +36,7 @@ inline constexpr int64_t kMaxTopK = 4096;
 inline constexpr int64_t kMaxRows = int64_t{1} << 20;
 inline constexpr size_t kMaxFamilyBytes = 256;
 
-/// FNV-1a, 64 bits.
-inline uint64_t checksum(std::span<const std::byte> bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
-  return hash;
-}
+inline uint64_t checksum(std::span<const std::byte> bytes) { return fnv1a(bytes); }
 
 template <class T>
 void append(std::vector<std::byte>& record, const T& value) {

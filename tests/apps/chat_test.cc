@@ -139,6 +139,23 @@ TEST_F(Chat, MistakesInCommandsAreNamedAndTheConversationGoesOn) {
   }
 }
 
+TEST_F(Chat, SlotsChangeBetweenTurnsWithoutChangingAnAnswer) {
+  const std::string first = "What is a violin?\n", second = "What is a cello?\n", third = "And a drum?\n";
+  const Outcome plain = chat(first + second + third);
+  const std::string report = folder_ / "report.json";
+  const Outcome resized = chat(first + "/slots 40\n" + second + "/slots 3\n/slots all\n" + third,
+                               {"--expert-slots", "25%", "--audit", "1", "--report", report});
+  EXPECT_EQ(resized.out, plain.out);
+  EXPECT_THAT(resized.err, HasSubstr("40 expert slots instead of 128\n"));
+  EXPECT_THAT(resized.err, HasSubstr("expert slots \"3\": at least 6 are needed"));
+  EXPECT_THAT(resized.err, HasSubstr("512 expert slots instead of 40\n"));
+  const Json total = read_json(report).at("total");
+  EXPECT_EQ(total.at("resizes"), 2);
+  EXPECT_EQ(total.at("slots"), 512);
+  EXPECT_GT(total.at("idle_filled"), 0);
+  EXPECT_THAT(chat("/slots 40\n").err, HasSubstr("start with --expert-slots"));
+}
+
 TEST_F(Chat, HelpAndExitWork) {
   const Outcome outcome = chat("/help\n/exit\nWhat is red?\n");
   EXPECT_EQ(outcome.exit_code, 0);

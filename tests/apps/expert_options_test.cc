@@ -19,7 +19,8 @@ constexpr const char* kComparisonSwitches[] = {"--prefill-overlap", "--prefill-c
                                                "--prefill-invalidate", "--prefill-hit", "--prefill-ring"};
 constexpr const char* kCommonSwitches[] = {
     "--expert-slots",  "--prefill-mode", "--lookahead", "--lookahead-budget",
-    "--expert-policy", "--cpu-experts",  "--audit",     "--report"};
+    "--expert-policy", "--cpu-experts",  "--audit",     "--report",
+    "--residency", "--warm-from"};
 
 /// `eval` of a tiny checkpoint: 3 MoE layers of 8 experts, 2 a token.
 class ExpertFlags : public ::testing::Test {
@@ -214,6 +215,67 @@ TEST_F(ExpertFlags, EveryForwardsPassIsReportedWithItsWay) {
   EXPECT_EQ(json["total"]["passes"][1].at("way"), "ensure");   // 5 tokens
   EXPECT_FALSE(json["total"].at("host_waits").contains("residents of a pass"));
   EXPECT_GT(json["total"].at("touched"), 0);
+}
+
+TEST_F(ExpertFlags, ASavedResidencyMakesTheNextStartWarmAndChangesNoResult) {
+  const std::string saved = folder_ / "experts", file = folder_ / "logits";
+  const auto evaluate = [&](const Arguments& more) {
+    Arguments all = {"--expert-slots", "12", "--decode-from", "0", "--logits", file, "--lookahead", "off"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Json json = report(all);
+    return std::pair(read_text_file(file), json.at("total"));
+  };
+  const auto [cold, cold_total] = evaluate({});
+  const auto [first, first_total] = evaluate({"--residency", saved});
+  const auto [second, second_total] = evaluate({"--residency", saved});
+  EXPECT_TRUE(first == cold);
+  EXPECT_TRUE(second == cold);
+  EXPECT_EQ(first_total.at("warm_filled"), 0);
+  EXPECT_EQ(second_total.at("warm_filled"), 12);
+  EXPECT_EQ(second_total.at("bytes").at("warm"),
+            12 * cold_total.at("bytes").at("demand").get<int64_t>() / cold_total.at("misses").get<int64_t>());
+  EXPECT_LT(second_total.at("misses"), cold_total.at("misses"));
+  EXPECT_EQ(second_total.at("host_waits").at("warm fill"), 1);
+}
+
+TEST_F(ExpertFlags, ResidencyFilesThatAreCutShortOrOfAnotherModelAreOneLine) {
+  const std::string saved = folder_ / "experts";
+  run({"--expert-slots", "12", "--residency", saved});
+  const std::string bytes = read_text_file(saved);
+  write_file_atomically(saved, bytes.substr(0, bytes.size() - 3));
+  expect_refusal(eval({"--expert-slots", "12", "--residency", saved}), {saved, "cut short", "remove it"});
+  write_file_atomically(saved, bytes);
+  expect_refusal({"eval", "--model", golden_folder("qwen3_moe_nvfp4"), "--ids", ids_, "--expert-slots", "12",
+                  "--residency", saved},
+                 {saved, "of another model", "remove it"});
+  write_file_atomically(saved, "[]");
+  expect_refusal(eval({"--expert-slots", "12", "--residency", saved}),
+                 {saved, "no list of resident experts"});
+  expect_refusal(eval({"--residency", saved}), {"--residency", "no slots", "--expert-slots"});
+  expect_refusal(eval({"--expert-slots", "12", "--residency", folder_ / "none/experts"}),
+                 {"none/experts", "folder does not exist"});
+}
+
+TEST_F(ExpertFlags, ATraceMakesTheStartWarm) {
+  const std::string trace = folder_ / "trace";
+  const Outcome recorded = run_program({"trace", "record", "--model", golden_folder("qwen3_moe"), "--ids",
+                                        ids_, "--decode-from", "0", "--max-tokens", "0", "--out", trace});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  const Arguments slots = {"--expert-slots", "12", "--decode-from", "0", "--lookahead", "off"};
+  Arguments warm = slots;
+  warm.insert(warm.end(), {"--warm-from", trace});
+  const Json cold_total = report(slots).at("total"), warm_total = report(warm).at("total");
+  EXPECT_EQ(warm_total.at("warm_filled"), 12);
+  EXPECT_LT(warm_total.at("misses"), cold_total.at("misses"));
+
+  const std::string bytes = read_text_file(trace);
+  write_file_atomically(trace, bytes.substr(0, bytes.size() - 3));
+  expect_refusal(eval(warm), {trace, "cut short"});
+  write_file_atomically(trace, bytes);
+  expect_refusal({"eval", "--model", golden_folder("qwen3_moe_nvfp4"), "--ids", ids_, "--expert-slots", "12",
+                  "--warm-from", trace},
+                 {trace, "another model"});
+  expect_refusal(eval({"--warm-from", trace}), {"--warm-from", "no slots"});
 }
 
 }  // namespace

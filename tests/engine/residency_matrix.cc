@@ -71,6 +71,8 @@ void expect_waits(const std::map<std::string, int64_t, std::less<>>& before, con
                                          {"report", 2}};
   if (streaming > 0 && combination.settings.compare.hits != HitMode::kOff)
     want["residents of a pass"] = streaming;
+  if (combination.warm) want["warm fill"] = 1;
+  if (report.resizes > 0) want["resize"] = static_cast<int64_t>(report.resizes);
   std::map<std::string, int64_t> got;
   for (const auto& [why, count] : device.host_waits()) {
     const auto old = before.find(why);
@@ -117,6 +119,22 @@ int64_t group_of(const Combination& combination) {
   return wish == 0 ? kTextTokens : wish;
 }
 
+/// Every third expert of the model, in an order of its own.
+std::vector<Resident> some_experts(const ExpertShape& shape) {
+  std::vector<Resident> list;
+  for (int64_t id = 0; id < shape.layers * shape.experts; id += 3) {
+    list.push_back({static_cast<int32_t>(id % shape.layers), static_cast<int32_t>(id / shape.layers)});
+  }
+  return list;
+}
+
+/// Sizes that a combination's pool takes in turn.
+std::vector<int64_t> other_sizes(const Combination& c, const ExpertShape& shape) {
+  const int64_t all = shape.layers * shape.experts, least = std::max(min_slots(shape), c.settings.ring_slots);
+  return {std::min(all, c.settings.slots + 5), std::max(least, c.settings.slots - 3), all, least,
+          c.settings.slots};
+}
+
 const Told& told_without_slots(size_t index, const Cut& cut) {
   static std::map<std::pair<size_t, Cut>, Told> known;
   const auto key = std::pair(index, cut);
@@ -158,7 +176,8 @@ std::string describe(const Combination& c) {
          ", hits " + number(s.compare.hits) + ", lookahead " + number(s.lookahead) + ", side " +
          number(s.compare.side_lookahead) + ", budget " + number(s.lookahead_budget) + ", policy " +
          number(s.policy) + ", CPU " + number(s.cpu.mode) + ", chunk " + number(c.cut.chunk) +
-         ", decode from " + number(c.cut.decode_from);
+         ", decode from " + number(c.cut.decode_from) +
+         (c.warm ? ", warm" : "") + (c.resizes ? ", resized" : "");
 }
 
 std::vector<Combination> residency_matrix(size_t count) {
@@ -188,6 +207,7 @@ std::vector<Combination> residency_matrix(size_t count) {
   const auto cuts = deal<Cut>(
       {{1, kTextTokens}, {3, 14}, {5, kTextTokens}, {7, 9}, {16, 17}, {512, 0}, {512, 1}, {512, kTextTokens}},
       count, random);
+  const auto warm = flags(), resizes = flags();
   std::vector<Combination> matrix;
   for (size_t i = 0; i < count; ++i) {
     Combination c;
@@ -203,6 +223,8 @@ std::vector<Combination> residency_matrix(size_t count) {
     c.settings.policy = policy[i];
     c.settings.cpu.mode = cpu[i];
     c.settings.audit_every = 1;
+    c.warm = warm[i] != 0;
+    c.resizes = resizes[i] != 0;
     c.settings.compare = {.overlap = overlap[i] != 0,
                           .high_copy_priority = priority[i] != 0,
                           .epoch_invalidation = epoch[i] != 0,
@@ -213,7 +235,8 @@ std::vector<Combination> residency_matrix(size_t count) {
   return matrix;
 }
 
-Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut) {
+Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut,
+             const std::function<void()>& between) {
   Session session(runtime, {.capacity_tokens = 64, .chunk_tokens = cut.chunk});
   Run run;
   const std::vector<int64_t>& moe_layers = model.model->info().moe_layers;
@@ -237,6 +260,7 @@ Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut) {
   session.run_all(model.ids, cut.decode_from, [&](int64_t, std::span<const float> logits, int64_t) {
     run.told.logits.insert(run.told.logits.end(), logits.begin(), logits.end());
     ++run.logit_reads;
+    if (between) between();
   });
   GenerateOptions options;
   options.max_tokens = kGreedyTokens;
@@ -252,18 +276,26 @@ void expect_residency_changes_nothing(const Combination& combination) {
   const MatrixModel& model = matrix_model(combination.model);
   const auto waits = model.device->host_waits();
   Runtime runtime(*model.device, *model.model, combination.settings);
-  const Run run = run_text(model, runtime, combination.cut);
+  const ExpertShape shape = expert_shape(model.model->info());
+  ResidentExperts& resident = *runtime.resident();
+  if (combination.warm) resident.fill_from(some_experts(shape));
+  const std::vector<int64_t> sizes = other_sizes(combination, shape);
+  size_t resizes = 0;
+  const Run run = run_text(model, runtime, combination.cut, [&] {
+    if (combination.resizes) resident.resize(sizes[resizes++ % sizes.size()]);
+  });
   EXPECT_TRUE(run.told.logits == want.logits);
   EXPECT_TRUE(run.told.routes == want.routes);
   EXPECT_EQ(run.told.greedy, want.greedy);
 
-  ResidentExperts& resident = *runtime.resident();
   ASSERT_NO_THROW(resident.check());
   EXPECT_EQ(resident.audits(), run.forwards.size());
   const ExpertReport report = resident.report();
+  EXPECT_EQ(report.resizes, resizes);
+  EXPECT_EQ(report.warm.rows > 0, combination.warm);
   expect_counters(report, run.forwards, combination.settings.cpu.mode);
   expect_waits(waits, *model.device, combination, report, run);
-  EXPECT_EQ(report.streamed_bytes, absent_bytes(report, expert_shape(model.model->info())));
+  EXPECT_EQ(report.streamed_bytes, absent_bytes(report, shape));
   const PrefillMode mode = combination.settings.prefill;
   for (const PassRecord& pass : report.passes) {
     EXPECT_TRUE(mode != PrefillMode::kStream || pass.way == PassWay::kStream);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,6 +40,8 @@ struct Combination {
   size_t model = 0;
   Cut cut;
   ExpertSettings settings;
+  bool warm = false;     // slots are filled before the first forward
+  bool resizes = false;  // the pool has another size after each forward
 };
 std::string describe(const Combination& combination);
 
@@ -65,8 +68,10 @@ struct Run {
   std::vector<ForwardUse> forwards;
   int64_t logit_reads = 0;  // one a chunk of the text, whose logits are all wanted
 };
-/// Evaluates the model's text with `runtime`, then continues it.
-Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut);
+/// Evaluates the model's text with `runtime`, then continues it; `between` is called after each forward of
+/// the text.
+Run run_text(const MatrixModel& model, Runtime& runtime, const Cut& cut,
+             const std::function<void()>& between = {});
 
 /// Runs the combination and checks: all bits as without slots, the counters add up to what was routed, every
 /// forward was audited, and the host waited no more often than it may.

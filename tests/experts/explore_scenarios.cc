@@ -171,6 +171,58 @@ void run_layer_major_given_up(ExploredDevice& device, const ExpertSettings& sett
   moe.finish();
 }
 
+// A pool that grows and shrinks between forwards.
+void run_resize(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  decode_steps(moe, 0, 2);
+  moe.experts().resize(settings.slots + 4);
+  decode_steps(moe, 2, 2);
+  moe.prefill({4, 3});
+  moe.experts().resize(settings.slots - 2);
+  moe.decode({5});
+  moe.prefill({6, 3});
+  moe.decode({7});
+  moe.finish();
+}
+
+void expect_refusal(ExploredDevice& device, MoeHarness& moe, int64_t slots) {
+  try {
+    moe.experts().resize(slots);
+  } catch (const Error&) {
+    return;
+  }
+  device.fail("a pool of " + std::to_string(slots) + " slots was not refused");
+}
+
+// Refusals before, inside and between forwards change nothing.
+void run_resize_refused(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  expect_refusal(device, moe, kLayers * kExperts + 1);
+  moe.decode({0});
+  device.faults().add(Fault::kAllocation, "expert slots");
+  expect_refusal(device, moe, settings.slots + 4);
+  moe.prefill({1, 3}, [&](int64_t) { expect_refusal(device, moe, settings.slots + 4); });
+  expect_refusal(device, moe, settings.ring_slots - 1);
+  decode_steps(moe, 2, 2);
+  moe.finish();
+}
+
+// A start with full slots, a prompt that empties some of them, idle time, and a list for the next start.
+void run_never_cold(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings);
+  const std::vector<Resident> first = {{0, 1}, {2, 2}, {1, 3}, {0, 0}, {1, 0}, {2, 5}, {0, 4}};
+  moe.experts().fill_from(first);
+  decode_steps(moe, 0, 2);
+  moe.prefill({2, 3});
+  moe.experts().fill_idle(size_t{1} << 20);
+  moe.decode({3});
+  const std::vector<Resident> saved = moe.experts().residency();
+  moe.prefill({4, 3});
+  moe.experts().fill_from(saved);
+  moe.decode({5});
+  moe.finish();
+}
+
 // A host that runs ahead of the device hands over one table a step, and waits only where no slot is free.
 void run_staging(ExploredDevice& device, const ExpertSettings&) {
   constexpr int kSteps = 6, kValues = 8;
@@ -305,6 +357,12 @@ std::vector<ProtocolScenario> make_scenarios() {
        with_cpu(decode_settings(4, LookaheadMode::kOn), 0), run_decode},
       {"touched_cpu", "touched passes with decode between their layers, one miss a layer fetched",
        with_cpu(touched, 1), run_touched_decode_between},
+      {"resize", "a pool that grows and shrinks between decode steps and streaming passes", tiles,
+       run_resize},
+      {"resize_hits_off", "the same where passes share one table", with_compare(tiles, no_hits), run_resize},
+      {"resize_touched", "the same with touched passes", pass_settings(Mode::kTouched, 14, 0), run_resize},
+      {"resize_refused", "resizes that are refused", tiles, run_resize_refused},
+      {"never_cold", "a warm fill, an idle fill and a saved residency", tiles, run_never_cold},
       {"staging", "staging slots of a host that launches ahead", {}, run_staging},
   };
 }

@@ -195,10 +195,12 @@ void SlotMapRun::rare() {
   } else if (kind < 5 && chance(20)) {
     BOTH(reset, (map, run_.slots));
   } else {
-    const int32_t layer = next_layer();
-    const Ids ids = random_ids(run_.batch);
+    Ids ids = random_ids(run_.batch);  // of several layers, with the bad ones that random_ids() makes
+    for (int32_t& id : ids) {
+      if (id >= 0) id += below(shape_.layers) * shape_.experts;
+    }
     const auto n = static_cast<int64_t>(ids.size());
-    BOTH(fill, (map, layer, ids.data(), n, plan));
+    BOTH(fill, (map, ids.data(), n, plan));
   }
 }
 

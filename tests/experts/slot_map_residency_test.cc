@@ -64,11 +64,12 @@ TEST(SlotMap, SavedResidencyFillsANewMapInTheSameOrderOfEviction) {
   EXPECT_EQ(saved, (std::vector<Resident>{{0, 1}, {1, 2}, {1, 6}, {0, 5}}));
   TestMap next(2, 8, 4);
   for (const Resident& resident : saved) {
-    ASSERT_TRUE(slot_map::fill(next.view(), resident.layer, &resident.expert, 1, next.plan()).ok());
+    const int32_t id = next.view().flat(resident.layer, resident.expert);
+    ASSERT_TRUE(slot_map::fill(next.view(), &id, 1, next.plan()).ok());
     EXPECT_EQ(next.planned().size(), 1u);
   }
   const int32_t extra = 7;
-  ASSERT_TRUE(slot_map::fill(next.view(), 0, &extra, 1, next.plan()).ok());
+  ASSERT_TRUE(slot_map::fill(next.view(), &extra, 1, next.plan()).ok());
   EXPECT_EQ(next.planned(), Entries{});  // nothing is evicted for it
   EXPECT_EQ(slot_map::save_residency(next.view()), saved);
   next.ensure(1, {0, 3});
@@ -144,8 +145,9 @@ TEST(SlotOps, APassRunsAsOperations) {
   slot_ops::install_predictions(stream, map.view(), 1, wishes.data(), 2, &most, map.plan());
   EXPECT_EQ(map.planned(), (Entries{{0, 0}}));
   slot_ops::invalidate(stream, map.view(), 0, 1);
-  slot_ops::fill(stream, map.view(), 1, wishes.data(), 2, map.plan());
-  EXPECT_EQ(map.planned(), (Entries{{0, 0}, {1, 1}}));
+  const Ids absent{map.view().flat(1, 0), map.view().flat(1, 1)};
+  slot_ops::fill(stream, map.view(), absent.data(), 2, map.plan());
+  EXPECT_EQ(map.planned(), (Entries{{0, absent[0]}, {1, absent[1]}}));
   slot_ops::resize(stream, map.view(), 5, 5);
   EXPECT_TRUE(map.view().header->status.ok()) << describe(map.view().header->status);
   EXPECT_EQ(map.view().header->slots, 5);

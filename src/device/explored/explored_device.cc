@@ -101,6 +101,16 @@ Buffer ExploredDevice::allocate_memory(size_t bytes, std::string_view purpose, M
   });
 }
 
+// Pages that go are kept and filled like new ones, as a write of the host: whoever still uses them is found.
+std::unique_ptr<ReservedMemory> ExploredDevice::reserve_memory(size_t most_bytes, std::string purpose) {
+  return reserve_mapped(
+      most_bytes, std::move(purpose),
+      [explorer = explorer_](ReservedMemory& memory, size_t before, size_t after) {
+        explorer->resize_memory(memory, before, after);
+      },
+      true);
+}
+
 std::unique_ptr<Stream> ExploredDevice::new_stream(std::string name, Priority) {
   return std::make_unique<ExploredStream>(explorer_, std::move(name));
 }

@@ -1,6 +1,8 @@
 // Host calls: what they queue, and when they let streams run.
 #include "device/explored/explorer.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -134,6 +136,20 @@ void Explorer::drain() {
 
 void Explorer::add_memory(void* data, size_t bytes, std::string_view purpose, MemoryKind kind) {
   memory_.add(data, bytes, purpose, kind);
+}
+
+void Explorer::resize_memory(ReservedMemory& memory, size_t before, size_t after) {
+  auto* data = static_cast<std::byte*>(memory.data());
+  if (after == 0) {
+    if (!remove_memory(data, before)) keep(memory.pages());
+    return;
+  }
+  if (before == 0) add_memory(data, after, memory.purpose(), MemoryKind::kDevice);
+  const ByteRange changed{data + std::min(before, after), std::max(before, after) - std::min(before, after)};
+  if (after > before) memory_.resize(data, after);
+  host_access(changed, "resize", true);
+  std::memset(data + std::min(before, after), std::to_integer<int>(kFreshByte), changed.bytes);
+  if (after < before) memory_.resize(data, after);
 }
 
 bool Explorer::remove_memory(void* data, size_t bytes) {

@@ -49,7 +49,8 @@ class Explorer {
   void add_memory(void* data, size_t bytes, std::string_view purpose, MemoryKind kind);
   /// Whether nothing queued needs the memory; if not, that is a violation, and the caller keeps it.
   bool remove_memory(void* data, size_t bytes);
-  void keep(std::shared_ptr<Buffer> memory) { kept_.push_back(std::move(memory)); }
+  void resize_memory(ReservedMemory& memory, size_t before, size_t after);
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
 
   void violate(ViolationKind kind, std::string message);
   const std::vector<Violation>& violations() const { return violations_; }
@@ -107,7 +108,7 @@ class Explorer {
   VectorClock host_;
   std::vector<Lane> lanes_;  // [0] is the host's place and stays empty
   MemoryMap memory_;
-  std::vector<std::shared_ptr<Buffer>> kept_;
+  std::vector<std::shared_ptr<void>> kept_;
   RaceChecker races_;
   FenceLog fences_;
   std::vector<Violation> violations_;

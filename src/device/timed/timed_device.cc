@@ -72,6 +72,19 @@ Buffer TimedDevice::allocate_memory(size_t bytes, std::string_view purpose, Memo
                 [queues = queues_, memory](void* freed, size_t) { queues->memory().remove(freed); });
 }
 
+std::unique_ptr<ReservedMemory> TimedDevice::reserve_memory(size_t most_bytes, std::string purpose) {
+  return reserve_mapped(most_bytes, std::move(purpose),
+                        [queues = queues_](ReservedMemory& memory, size_t before, size_t after) {
+                          if (after == 0) {
+                            queues->memory().remove(memory.data());
+                          } else if (before == 0) {
+                            queues->memory().add(memory.data(), after, memory.purpose(), MemoryKind::kDevice);
+                          } else {
+                            queues->memory().resize(memory.data(), after);
+                          }
+                        });
+}
+
 std::unique_ptr<Stream> TimedDevice::new_stream(std::string name, Priority priority) {
   return std::make_unique<TimedStream>(queues_, std::move(name), priority);
 }

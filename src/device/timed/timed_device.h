@@ -55,6 +55,7 @@ class TimedDevice final : public Device {
 
  protected:
   Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) override;
+  std::unique_ptr<ReservedMemory> reserve_memory(size_t most_bytes, std::string purpose) override;
   std::unique_ptr<Stream> new_stream(std::string name, Priority priority) override;
 
  private:

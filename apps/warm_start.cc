@@ -1,0 +1,66 @@
+// Reads and writes lists of resident experts.
+#include "apps/warm_start.h"
+
+#include "base/error.h"
+#include "checkpoint/fingerprint.h"
+#include "experts/residency_file.h"
+
+namespace sluice::apps {
+namespace {
+
+ResidencyModel residency_model(const Checkpoint& checkpoint, const ModelInfo& info) {
+  return {info.family, static_cast<int32_t>(info.moe_layers.size()), static_cast<int32_t>(info.experts),
+          static_cast<int32_t>(info.top_k), fingerprint(checkpoint)};
+}
+
+}  // namespace
+
+TraceModel trace_model(const Model& model) {
+  const ModelInfo& info = model.info();
+  if (info.moe_layers.empty()) {
+    throw Error(ErrorCode::kUnsupported, "the model has no layer with experts: there is nothing to record");
+  }
+  TraceModel traced{info.family, info.experts, info.top_k, {}};
+  const std::span<const LayerRows> rows = model.expert_rows();
+  for (size_t l = 0; l < info.moe_layers.size(); ++l) {
+    traced.layers.push_back({info.moe_layers[l], rows[l].layout.row_bytes});
+  }
+  return traced;
+}
+
+void check_warm_start(const ExpertOptions& options, bool has_slots) {
+  const bool residency = !options.residency_file.empty();
+  if (!residency && options.warm_trace.empty()) return;
+  if (!has_slots) {
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string(residency ? "--residency" : "--warm-from") +
+                    ": experts have no slots; give --expert-slots a number or a share");
+  }
+  const std::filesystem::path folder = std::filesystem::path(options.residency_file).parent_path();
+  if (residency && !folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw Error(ErrorCode::kNotFound,
+                "--residency " + options.residency_file + ": the folder does not exist");
+  }
+}
+
+void warm_start(const ExpertOptions& options, const Checkpoint& checkpoint, Runtime& runtime) {
+  std::vector<Resident> residents;
+  if (!options.warm_trace.empty()) {
+    const TraceModel model = trace_model(runtime.model());
+    residents = popularity(read_trace(options.warm_trace, {.expected = &model}));
+  }
+  if (!options.residency_file.empty() && std::filesystem::exists(options.residency_file)) {
+    const std::vector<Resident> saved =
+        read_residency(options.residency_file, residency_model(checkpoint, runtime.model().info()));
+    residents.insert(residents.end(), saved.begin(), saved.end());
+  }
+  if (!residents.empty()) runtime.resident()->fill_from(residents);
+}
+
+void save_residency(const ExpertOptions& options, const Checkpoint& checkpoint, Runtime& runtime) {
+  if (options.residency_file.empty()) return;
+  write_residency(options.residency_file, residency_model(checkpoint, runtime.model().info()),
+                  runtime.resident()->residency());
+}
+
+}  // namespace sluice::apps

@@ -1,0 +1,28 @@
+// Chunks of a layer-major group shared the memory of their outputs after a resize that cut layers into tiles.
+#include "issues/small_model.h"
+
+namespace sluice::testing {
+namespace {
+
+TEST(GroupAfterResize, IsCutIntoChunksWhereItsMemoryWasMadeForWholeLayers) {
+  SmallModel model;
+  ExpertSettings settings;
+  settings.slots = 24;
+  settings.prefill = PrefillMode::kLayerMajor;
+  Runtime runtime(*model.device, *model.model, settings);
+  Session session(runtime, {.capacity_tokens = 64, .chunk_tokens = 8});
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 40; ++i) prompt.push_back(i * 7 % 300);
+  ASSERT_FALSE(runtime.resident()->splits_layers());
+  runtime.resident()->resize(8);
+  ASSERT_TRUE(runtime.resident()->splits_layers());
+  EXPECT_EQ(values(session.prefill(prompt)), model.logits(prompt));
+  EXPECT_EQ(runtime.resident()->report().passes.size(), 5u);
+  runtime.resident()->resize(24);
+  prompt[0] = 299;
+  EXPECT_EQ(values(session.prefill(prompt)), model.logits(prompt));
+  EXPECT_EQ(runtime.resident()->report().passes.size(), 6u) << "one group";
+}
+
+}  // namespace
+}  // namespace sluice::testing
