@@ -247,7 +247,22 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
   return text;
 }
 
-std::string report_json(const ExpertReport& report, const Device& device) {
+namespace {
+
+nlohmann::ordered_json host_rows_json(const HostRowReport& rows) {
+  auto nodes = nlohmann::ordered_json::object();
+  for (const auto& [node, bytes] : rows.share.node_bytes) nodes[std::to_string(node)] = bytes;
+  return {{"bytes", rows.bytes},
+          {"locked_bytes", rows.locked_bytes},
+          {"staged_layers", rows.staged_layers},
+          {"refusal", rows.refusal},
+          {"node_bytes", nodes},
+          {"node_refusal", rows.numa_refusal.empty() ? rows.share.unknown : rows.numa_refusal}};
+}
+
+}  // namespace
+
+std::string report_json(const ExpertReport& report, const HostRowReport& rows, const Device& device) {
   nlohmann::ordered_json total = layer_json(sum(report));
   total.erase("row_bytes");
   total.erase("forecast");
@@ -262,6 +277,7 @@ std::string report_json(const ExpertReport& report, const Device& device) {
   total["warm_filled"] = report.warm.rows;
   total["idle_filled"] = report.idle.rows;
   total["resizes"] = report.resizes;
+  total["host_rows"] = host_rows_json(rows);
   total["slots"] = report.slots;
   total["ring_slots"] = report.ring_slots;
   total["decode_steps"] = report.decode_steps;

@@ -29,6 +29,6 @@ struct ExpertOptions {
 /// A few lines for people: hits, misses, predictions, bytes by cause, host waits.
 std::string describe_report(const ExpertReport& report, const Device& device);
 /// `total` and `layers` as JSON; see docs/report.md.
-std::string report_json(const ExpertReport& report, const Device& device);
+std::string report_json(const ExpertReport& report, const HostRowReport& rows, const Device& device);
 
 }  // namespace sluice::apps

@@ -36,6 +36,7 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
       .range(1, 8192)
       .show_default();
   experts.add_to(command);
+  host_rows.add_to(command);
 }
 
 void ModelOptions::check() const {
@@ -82,6 +83,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   LoadOptions load;
   load.max_rows = options.chunk_tokens;
   load.threads = threads;
+  load.host_rows = options.host_rows.resolve();
   load.before_weights = [&](const ModelInfo& info) {
     options.experts.resolve(info);
     if (serves) say_if_context_is_cut(options.context_tokens, info.max_positions);
@@ -89,6 +91,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   ProgressBar bar("loading");
   load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
+  std::fputs(describe_refusals(loaded.model->info().host_rows).c_str(), stderr);
   loaded.runtime =
       std::make_unique<Runtime>(*loaded.device, *loaded.model, options.experts.resolve(loaded.model->info()));
   warm_start(options.experts, loaded.checkpoint, *loaded.runtime);
@@ -102,10 +105,10 @@ std::string LoadedModel::report(const ModelOptions& options) {
   if (resident == nullptr) return {};  // a report was refused before
   const ExpertReport report = resident->report();
   if (!options.experts.report_file.empty()) {
-    write_file_atomically(options.experts.report_file, report_json(report, *device));
+    write_file_atomically(options.experts.report_file, report_json(report, model->info().host_rows, *device));
   }
   save_residency(options.experts, checkpoint, *runtime);
-  return describe_report(report, *device);
+  return describe_report(report, *device) + describe_host_rows(model->info().host_rows);
 }
 
 std::vector<int32_t> LoadedModel::end_ids() const {

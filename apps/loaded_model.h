@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/expert_options.h"
+#include "apps/host_row_options.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
 #include "models/model.h"
@@ -23,6 +24,7 @@ struct ModelOptions {
   int64_t chunk_tokens = 512;
   int64_t context_tokens = 0;
   ExpertOptions experts;
+  HostRowFlags host_rows;
 
   /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
   /// Without `model_required` the command checks for itself that there is a model.

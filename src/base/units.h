@@ -3,7 +3,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace sluice {
 
@@ -22,5 +24,7 @@ using SlotId = Id<struct SlotTag>;      // a slot of the device's expert pool
 
 /// "1.77 MB", "512 B"; decimal units.
 std::string format_bytes(uint64_t bytes);
+/// "4096", "800MB", "16 GB" (decimal units) or "1GiB"; nothing for any other text.
+std::optional<uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace sluice

@@ -39,7 +39,9 @@ LockResult Device::lock_pages(ByteRange range, std::string_view purpose) {
     return {.locked = false,
             .refusal = std::string(purpose) + ": page-locking " + format_bytes(range.bytes) + " was refused"};
   }
-  return lock_memory(range);
+  LockResult result = lock_memory(range);
+  if (!result) result.refusal = std::string(purpose) + ": " + result.refusal;
+  return result;
 }
 
 std::unique_ptr<Stream> Device::make_stream(std::string name, Priority priority) {

@@ -81,9 +81,14 @@ class Device {
   /// still need bytes that go. Throws Error kOutOfMemory that names the purpose; nothing has changed then.
   void resize(ReservedMemory& memory, size_t bytes);
   /// Page-locks memory that this device did not allocate as pinned, so that the link reads it at its full
-  /// rate. The host backend has no link and locks nothing; it answers that it did.
+  /// rate. May be called from one other thread while this one uses the device.
   LockResult lock_pages(ByteRange range, std::string_view purpose);
   void unlock_pages(ByteRange range) { unlock_memory(range); }
+
+  /// Whether the device reads host memory over a link, which needs locked pages.
+  virtual bool needs_locked_pages() const { return false; }
+  /// The memory node of the host that is nearest to the device; -1 where it has none.
+  virtual int numa_node() const { return -1; }
 
   std::unique_ptr<Stream> make_stream() { return make_stream("compute", Priority::kNormal); }
   /// `name` shows in traces and race reports.

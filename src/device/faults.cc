@@ -4,6 +4,7 @@
 namespace sluice {
 
 bool FaultPlan::matches(Fault fault, std::string_view purpose) {
+  const std::lock_guard lock(mutex_);
   bool refused = false;
   for (Rule& rule : rules_) {
     if (rule.fault != fault || purpose.find(rule.text) == std::string_view::npos) continue;

@@ -1,6 +1,7 @@
 // Failures that tests order from a device: what a full card or a strict system does, on demand.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@ enum class Fault {
   kCopy,        // Stream::copy and copy_batch fail with kIo
 };
 
-/// Which calls fail, by the purpose or name that they give. Belongs to the thread that calls the device.
+/// Which calls fail, by the purpose or name that they give. Rules are set before the device is used by a
+/// second thread, which may ask.
 class FaultPlan {
  public:
   static constexpr int kEvery = 0;
@@ -34,6 +36,7 @@ class FaultPlan {
   };
   bool matches(Fault fault, std::string_view purpose);
 
+  std::mutex mutex_;  // of the counts in the rules
   std::vector<Rule> rules_;
 };
 

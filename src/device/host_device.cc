@@ -1,9 +1,15 @@
 // The host backend, inline: CPU serving, and the reference for every other form.
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "base/units.h"
 #include "device/device.h"
 #include "device/link_pace.h"
 #include "device/mapped_memory.h"
@@ -18,6 +24,16 @@ class HostEvent final : public Event {
  public:
   Clock::time_point at;
 };
+
+// What a refused mlock means and what to do about it.
+std::string refusal_of(size_t bytes, int error) {
+  std::string text = "page-locking " + format_bytes(bytes) + " was refused (" + std::strerror(error) + ")";
+  rlimit limit{};
+  if (error == EAGAIN || ::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return text;
+  return text + ": the limit of locked memory is " + format_bytes(limit.rlim_cur) +
+         "; raise it (ulimit -l unlimited, or LimitMEMLOCK=infinity of a service)";
+}
 
 class HostStream final : public Stream {
  public:
@@ -63,6 +79,11 @@ class HostDevice final : public Device {
   std::unique_ptr<Stream> new_stream(std::string, Priority) override {
     return std::make_unique<HostStream>(pool_, link_.get());
   }
+  LockResult lock_memory(ByteRange range) override {
+    if (::mlock(range.begin, range.bytes) == 0) return {.locked = true, .refusal = {}};
+    return {.locked = false, .refusal = refusal_of(range.bytes, errno)};
+  }
+  void unlock_memory(ByteRange range) override { ::munlock(range.begin, range.bytes); }
 
  private:
   ThreadPool pool_;

@@ -126,6 +126,17 @@ class Stream {
     enqueue(queued(op, DataRanges(std::forward<Ranges>(ranges)), std::forward<Body>(body)));
   }
 
+  /// As launch, for work of host threads between operations of the device: a backend with a real device calls
+  /// `body` on the host when the stream comes to it.
+  template <class Body>
+  void launch_on_host(const OpInfo& op, Body&& body) {
+    launch(op, std::forward<Body>(body));
+  }
+  template <class Ranges, class Body>
+  void launch_on_host(const OpInfo& op, Ranges&& ranges, Body&& body) {
+    launch(op, std::forward<Ranges>(ranges), std::forward<Body>(body));
+  }
+
   /// Copies `bytes` from `source` to `target` in order; the ranges do not overlap. Both stay valid until it
   /// has run. A copy that the device fails throws Error kIo, at the latest from the next host wait.
   void copy(const char* name, void* target, const void* source, size_t bytes);

@@ -120,12 +120,14 @@ void DecodePath::install(size_t layer_number) {
   if (mutations.forget_running_call) mutated::forget_running_call(state_.compute, layer.pool->map.view());
   Stream& writer = mutations.predict_stream_installs ? *state_.predict : state_.compute;
   slot_ops::install_predictions(writer, layer.pool->map.view(), layer.local, forecast_of(layer_number),
-                                state_.shape.experts, budget_.as<int32_t>(), predicted_plan(layer_number));
-  if (&writer == &state_.compute) state_.note(SlotWrite::kPrediction, layer, predicted_plan(layer_number));
+                                state_.shape.experts, budget_.as<int32_t>(),
+                                predicted_plan(layer_number).plan);
+  if (&writer == &state_.compute)
+    state_.note(SlotWrite::kPrediction, layer, predicted_plan(layer_number).plan);
 }
 
-const CopyPlan& DecodePath::predicted_plan(size_t layer) const {
-  return state_.layers[state_.settings.mutations.one_predicted_plan ? 0 : layer].predicted->plan;
+const OwnedPlan& DecodePath::predicted_plan(size_t layer) const {
+  return *state_.layers[state_.settings.mutations.one_predicted_plan ? 0 : layer].predicted;
 }
 
 void DecodePath::ensure(Stream& compute, LayerState& layer, const MoeInput& input) {
@@ -142,23 +144,21 @@ void DecodePath::ensure(Stream& compute, LayerState& layer, const MoeInput& inpu
   state_.cpu->post(compute, input, state_.cpu_ids_scratch());
 }
 
-void DecodePath::gather_misses(LayerState& layer) {
+void DecodePath::gather_misses(LayerState& layer, int64_t most) {
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
   demand.wait(*layer.forecast);
   LinkMeter* meter = state_.link_meter.get();
   if (meter != nullptr) meter->start(demand);
-  gather_rows(demand, "gather misses", layer.demand->plan, layer.rows->rows.as<std::byte>(),
-              layer.pool->slot(0), layer.pool->layout.row_bytes);
+  state_.gather(demand, "gather misses", layer, *layer.demand, *layer.planned, most);
   if (meter != nullptr) meter->stop(demand, layer.demand->plan);
   demand.record(*layer.fetched);
 }
 
-void DecodePath::gather_predictions(size_t layer_number) {
+void DecodePath::gather_predictions(size_t layer_number, const Event& installed) {
   LayerState& layer = state_.layers[layer_number];
   Stream& predict = *state_.predict;
-  gather_rows(predict, "gather predictions", predicted_plan(layer_number), layer.rows->rows.as<std::byte>(),
-              layer.pool->slot(0), layer.pool->layout.row_bytes);
+  state_.gather(predict, "gather predictions", layer, predicted_plan(layer_number), installed, most_);
   predict.record(*layer.forecast);
   predicted_any_ = true;
 }
@@ -177,10 +177,10 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   if (ahead) rank(side_ ? *side_ : compute, input);
   if (ahead && !side_) install(number + 1);
   compute.record(*layer.planned);
-  gather_misses(layer);
+  gather_misses(layer, n);
   if (ahead && !side_) {
     state_.predict->wait(*layer.fetched);  // behind [planned] already
-    gather_predictions(number + 1);
+    gather_predictions(number + 1, *layer.planned);
   }
 
   compute.wait(*layer.fetched);
@@ -189,7 +189,7 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
     install(number + 1);
     compute.record(*installed_);
     state_.predict->wait(*installed_);
-    gather_predictions(number + 1);
+    gather_predictions(number + 1, *installed_);
   }
   expert_products(compute, input.x, input.routes, layer.view(layer.slot_of()), 0,
                   static_cast<int32_t>(state_.shape.experts), input.activations, input.outputs);

@@ -56,14 +56,14 @@ class DecodePath final : public MoeExecutor {
   void rank(Stream& stream, const MoeInput& input);
   void install(size_t layer);
   void ensure(Stream& compute, LayerState& layer, const MoeInput& input);
-  void gather_misses(LayerState& layer);
-  void gather_predictions(size_t layer);
+  void gather_misses(LayerState& layer, int64_t most);
+  void gather_predictions(size_t layer, const Event& installed);
   void join_side();
   void set_budget(int32_t most);
   int32_t* forecast_of(size_t layer) const {
     return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
   }
-  const CopyPlan& predicted_plan(size_t layer) const;
+  const OwnedPlan& predicted_plan(size_t layer) const;
 
   ExpertState& state_;
   Buffer predicted_ids_;  // [L, experts]: the forecast of each layer

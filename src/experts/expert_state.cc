@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "experts/gather.h"
 #include "experts/slot_ops.h"
 
 namespace sluice {
@@ -110,6 +111,13 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
   statuses_.resize(pools.size());
   host_counts_.resize(2 * pools.size());
   counts_ = device.allocate_array<int64_t>(static_cast<int64_t>(host_counts_.size()), "resident counts");
+  size_t largest_row = 0;
+  for (const LayerRows& layer : rows) {
+    if (layer.staged) largest_row = std::max(largest_row, layer.layout.row_bytes);
+  }
+  if (largest_row > 0) {
+    staged = std::make_unique<StagedRows>(device, largest_row, static_cast<int32_t>(shape.experts));
+  }
   if (settings.cpu.mode == CpuMode::kOff) return;
   cpu_ids = device.allocate_array<int32_t>(max_rows * shape.top_k, "CPU expert ids");
   cpu = std::make_unique<CpuExperts>(device, rows, shape, settings.cpu, max_rows);
@@ -122,6 +130,22 @@ void ExpertState::note(SlotWrite cause, const LayerState& layer, const CopyPlan&
   // The source of an adopted expert is a slot.
   const int32_t first_id = cause == SlotWrite::kAdoption ? -1 : map.flat(layer.local, 0);
   layer.pool->log->note(compute, cause, map, first_id, plan);
+}
+
+void ExpertState::gather(Stream& stream, const char* name, const LayerState& layer, const OwnedPlan& plan,
+                         const Event& planned, int64_t most) const {
+  const auto* rows = layer.rows->rows.as<std::byte>();
+  const size_t row_bytes = layer.pool->layout.row_bytes;
+  if (layer.rows->staged) {
+    staged->gather(stream, name, planned, plan, most, rows, layer.pool->slot(0), row_bytes);
+  } else {
+    gather_rows(stream, name, plan.plan, rows, layer.pool->slot(0), row_bytes);
+  }
+}
+
+void ExpertState::copy_rows(Stream& stream, const char* name, const LayerState& layer,
+                            std::span<const CopyEntry> entries) const {
+  layer.rows->staged ? staged->copy(stream, name, entries) : stream.copy_batch(name, entries);
 }
 
 int64_t ExpertState::slots() const {

@@ -5,6 +5,7 @@
 // - demand: the gather of a layer's misses.
 // - predict: the gather of predicted experts of the next layer, behind the demand of this one.
 // - copy: the batched copies of a streaming pass.
+// - staging: host threads fill the ring of rows whose pages are not locked; only where there are such layers.
 // Bytes of a slot are written by copies on demand, predict and copy alone, and by adoption on compute.
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "experts/settings.h"
 #include "experts/slot_log.h"
 #include "experts/slot_map.h"
+#include "experts/staged_rows.h"
 
 namespace sluice {
 
@@ -89,7 +91,8 @@ struct ExpertState {
   std::unique_ptr<Stream> demand, predict, copy;
   std::vector<std::unique_ptr<ExpertPool>> pools;
   std::vector<LayerState> layers;
-  Buffer slot_ids;  // [max_rows * k]: the ids that an ensure rewrites
+  std::unique_ptr<StagedRows> staged;  // null where all pages may be read by the link
+  Buffer slot_ids;                     // [max_rows * k]: the ids that an ensure rewrites
   bool pass_open = false;
   std::unique_ptr<CpuExperts> cpu;        // null: never
   std::unique_ptr<LinkMeter> link_meter;  // CpuMode::kAuto alone
@@ -103,6 +106,15 @@ struct ExpertState {
   /// kInvalidArgument for numbers that do not fit the model or the ring, kOutOfMemory.
   void resize(int64_t slots);
   int64_t slots() const;
+
+  /// Copies a layer's rows by a plan that the device has made, of at most `most` entries, into slots; through
+  /// the ring where its pages are not locked. `planned` was recorded behind the plan; `stream` has waited for
+  /// it.
+  void gather(Stream& stream, const char* name, const LayerState& layer, const OwnedPlan& plan,
+              const Event& planned, int64_t most) const;
+  /// As Stream::copy_batch, for entries that come from the layer's rows.
+  void copy_rows(Stream& stream, const char* name, const LayerState& layer,
+                 std::span<const CopyEntry> entries) const;
 
   int32_t* cpu_ids_scratch() const { return cpu_ids.as<int32_t>(); }
   int32_t* ids_scratch() const { return slot_ids.as<int32_t>(); }

@@ -52,7 +52,8 @@ void ResidentExperts::measure_link() {
   const size_t bytes = static_cast<size_t>(count) * layer.pool->layout.row_bytes;
   const auto start = std::chrono::steady_clock::now();
   state_.copy->record(*copy_from_);
-  state_.copy->copy("measure link", layer.pool->slot(0), layer.rows->row(ExpertId(0)), bytes);
+  const CopyEntry entry{layer.pool->slot(0), layer.rows->row(ExpertId(0)), bytes};
+  state_.copy_rows(*state_.copy, "measure link", layer, {&entry, 1});
   state_.copy->record(*copy_to_);
   state_.device.wait(*state_.copy, "link measurement");
   const auto us = state_.device.elapsed_us(*copy_from_, *copy_to_);

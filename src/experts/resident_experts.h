@@ -59,7 +59,7 @@ struct ExpertReport {
   CpuReport cpu;
   uint64_t decode_steps = 0;
   int32_t lookahead_budget = 0;  // predictions a layer and step, now
-  FillCount warm, idle;  // experts that were put into empty slots at the start, and while idle
+  FillCount warm, idle;          // experts that were put into empty slots at the start, and while idle
   uint64_t resizes = 0;
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
            touched_bytes = 0;

@@ -178,7 +178,7 @@ void StreamPass::prefetch(const Tile& tile) {
   }
   const bool first = first_copy_bytes_ == 0 && !entries.empty();
   if (first) stream.record(*first_copy_from_);
-  stream.copy_batch("stream experts", entries);
+  state_.copy_rows(stream, "stream experts", layer, entries);
   if (first) {
     first_copy_bytes_ = streamed_bytes_;
     stream.record(*first_copy_to_);

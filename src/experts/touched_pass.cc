@@ -56,8 +56,7 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
 
   Stream& demand = *state_.demand;
   demand.wait(*layer.planned);
-  gather_rows(demand, "gather touched", layer.demand->plan, layer.rows->rows.as<std::byte>(),
-              layer.pool->slot(0), layer.pool->layout.row_bytes);
+  state_.gather(demand, "gather touched", layer, *layer.demand, *layer.planned, n);
   demand.record(*layer.fetched);
 
   compute.wait(*layer.fetched);

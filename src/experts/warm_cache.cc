@@ -70,6 +70,8 @@ FillCount WarmCache::fill(size_t p, const std::vector<int32_t>& wanted, size_t m
   std::vector<bool> listed(static_cast<size_t>(map.shape.layers) * static_cast<size_t>(map.shape.experts));
   std::vector<int32_t> chosen;  // the most valuable first
   for (auto id = wanted.rbegin(); id != wanted.rend() && chosen.size() < most; ++id) {
+    const int32_t layer = state_.pools[p]->layers[static_cast<size_t>(*id / map.shape.experts)];
+    if (state_.layers[static_cast<size_t>(layer)].rows->staged) continue;
     if (map.slot_of[*id] >= 0 || listed[static_cast<size_t>(*id)]) continue;
     listed[static_cast<size_t>(*id)] = true;
     chosen.push_back(*id);

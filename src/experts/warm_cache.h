@@ -15,6 +15,8 @@ struct FillCount {
   uint64_t rows = 0, bytes = 0;
 };
 
+/// Experts of staged layers stay out: their bytes could not be gathered from where they lie.
+///
 /// Works on the compute stream, between forwards. Each call waits once for that stream, by a name of its own:
 /// the host decides by the maps as they are, and its list of experts is free again.
 class WarmCache {

@@ -32,6 +32,7 @@ struct ModelInfo {
   std::string expert_format;        // "BF16"
   uint64_t expert_bytes = 0;        // all host rows
   uint64_t dense_bytes = 0;         // everything else
+  HostRowReport host_rows;
   KvShape kv;
 };
 
@@ -62,7 +63,8 @@ class Model {
 
 struct LoadOptions {
   int64_t max_rows = 512;
-  int threads = 0;                                              // for reading; 0: all usable cores
+  int threads = 0;  // for reading; 0: all usable cores
+  HostRowOptions host_rows;
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes; called from one thread at a time
   /// Sees what config.json says before a weight is read (no formats and bytes yet); may throw to end the
   /// load.

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include <nlohmann/json.hpp>
 
 #include "apps/program.h"
@@ -15,12 +18,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr const char* kComparisonSwitches[] = {"--prefill-overlap", "--prefill-copy-priority",
-                                               "--prefill-invalidate", "--prefill-hit", "--prefill-ring"};
+constexpr const char* kComparisonSwitches[] = {
+    "--prefill-overlap", "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit",
+    "--prefill-ring",    "--lock-host-rows",        "--host-memory-limit"};
 constexpr const char* kCommonSwitches[] = {
-    "--expert-slots",  "--prefill-mode", "--lookahead", "--lookahead-budget",
-    "--expert-policy", "--cpu-experts",  "--audit",     "--report",
-    "--residency", "--warm-from"};
+    "--expert-slots",  "--prefill-mode", "--lookahead",  "--lookahead-budget",
+    "--expert-policy", "--audit",        "--report",     "--residency",
+    "--warm-from",     "--numa",         "--cpu-experts"};
 
 /// `eval` of a tiny checkpoint: 3 MoE layers of 8 experts, 2 a token.
 class ExpertFlags : public ::testing::Test {
@@ -276,6 +280,65 @@ TEST_F(ExpertFlags, ATraceMakesTheStartWarm) {
                   "--warm-from", trace},
                  {trace, "another model"});
   expect_refusal(eval({"--warm-from", trace}), {"--warm-from", "no slots"});
+}
+
+TEST_F(ExpertFlags, ExpertRowsThatDoNotFitNameTheLineOfThePlanAndTheLimit) {
+  expect_refusal(eval({"--host-memory-limit", "20kB"}),
+                 {"host memory is too small", "\"expert rows\"", "20.00 kB are free", "--host-memory-limit",
+                  "quantise"});
+  expect_refusal(eval({"--host-memory-limit", "many"}), {"--host-memory-limit many", "16GB"});
+  run({"--host-memory-limit", "1GB"});
+}
+
+TEST_F(ExpertFlags, NumaPoliciesAreCheckedAndReported) {
+  expect_refusal(eval({"--numa", "node:4000"}), {"--numa node:4000", "interleave", "K one of"});
+  expect_refusal(eval({"--numa", "west"}), {"--numa west"});
+  for (const char* policy : {"gpu", "interleave"}) {
+    const Json rows = report({"--expert-slots", "8", "--numa", policy}).at("total").at("host_rows");
+    uint64_t known = 0;
+    for (const auto& [node, bytes] : rows.at("node_bytes").items()) known += bytes.get<uint64_t>();
+    EXPECT_TRUE(known > 0 || !rows.at("node_refusal").get<std::string>().empty()) << rows.dump();
+    EXPECT_EQ(rows.at("locked_bytes"), 0) << "the host backend locks nothing unless asked";
+  }
+}
+
+/// Without the right to lock pages, for this process and the programs that it starts.
+class NoLockedPages {
+ public:
+  NoLockedPages() {
+    ::getrlimit(RLIMIT_MEMLOCK, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_MEMLOCK, &none);
+    char page[4096];
+    enforced_ = ::mlock(page, sizeof page) != 0;
+    if (!enforced_) ::munlock(page, sizeof page);
+  }
+  ~NoLockedPages() { ::setrlimit(RLIMIT_MEMLOCK, &before_); }
+  bool enforced() const { return enforced_; }
+
+ private:
+  rlimit before_{};
+  bool enforced_ = false;
+};
+
+TEST_F(ExpertFlags, APageLockThatIsRefusedNamesUlimitAndChangesNoResult) {
+  const std::string file = folder_ / "logits";
+  const auto logits = [&](const Arguments& more) {
+    Arguments all = {"--expert-slots", "9", "--decode-from", "20", "--chunk", "20", "--logits", file};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run(all);
+    return std::pair(read_text_file(file), outcome.err);
+  };
+  const auto [plain, quiet] = logits({});
+  EXPECT_THAT(quiet, Not(HasSubstr("ulimit")));
+  const NoLockedPages none;
+  if (!none.enforced()) GTEST_SKIP() << "this user may lock pages beyond the limit";
+  const auto [staged, note] = logits({"--lock-host-rows", "on"});
+  EXPECT_TRUE(staged == plain);
+  EXPECT_THAT(note, HasSubstr("ulimit -l"));
+  EXPECT_THAT(note, HasSubstr("MoE layers 0-2 are staged"));
+  expect_refusal(eval({"--expert-slots", "9", "--lock-host-rows", "required"}),
+                 {"--lock-host-rows required", "MoE layer 0", "ulimit -l"});
 }
 
 }  // namespace

@@ -32,5 +32,19 @@ TEST(Id, ComparesByValueAndDoesNotConvertToAnotherKindOfId) {
   EXPECT_FALSE((std::is_convertible_v<int, LayerId>));
 }
 
+TEST(ParseBytes, TakesNumbersWithAndWithoutUnits) {
+  EXPECT_EQ(parse_bytes("4096"), 4096u);
+  EXPECT_EQ(parse_bytes("800MB"), 800000000u);
+  EXPECT_EQ(parse_bytes("1.5 GB"), 1500000000u);
+  EXPECT_EQ(parse_bytes("2KiB"), 2048u);
+  EXPECT_EQ(parse_bytes("1GiB"), uint64_t{1} << 30);
+}
+
+TEST(ParseBytes, RefusesOtherText) {
+  for (const char* text : {"", "GB", "12x", "-1", "1 MB ", "1e30GB", "nan"}) {
+    EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -176,8 +176,8 @@ std::string describe(const Combination& c) {
          ", hits " + number(s.compare.hits) + ", lookahead " + number(s.lookahead) + ", side " +
          number(s.compare.side_lookahead) + ", budget " + number(s.lookahead_budget) + ", policy " +
          number(s.policy) + ", CPU " + number(s.cpu.mode) + ", chunk " + number(c.cut.chunk) +
-         ", decode from " + number(c.cut.decode_from) +
-         (c.warm ? ", warm" : "") + (c.resizes ? ", resized" : "");
+         ", decode from " + number(c.cut.decode_from) + (c.warm ? ", warm" : "") +
+         (c.resizes ? ", resized" : "");
 }
 
 std::vector<Combination> residency_matrix(size_t count) {

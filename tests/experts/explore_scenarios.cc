@@ -223,6 +223,16 @@ void run_never_cold(ExploredDevice& device, const ExpertSettings& settings) {
   moe.finish();
 }
 
+// Layers whose pages are not locked beside one whose pages are.
+void run_staged(ExploredDevice& device, const ExpertSettings& settings) {
+  MoeHarness moe(device, settings, kLayers, true);
+  moe.decode({0});
+  moe.decode({1, 3});
+  moe.prefill({2, settings.prefill == PrefillMode::kTouched ? kMostRows : 3});
+  decode_steps(moe, 3, 2);
+  moe.finish();
+}
+
 // A host that runs ahead of the device hands over one table a step, and waits only where no slot is free.
 void run_staging(ExploredDevice& device, const ExpertSettings&) {
   constexpr int kSteps = 6, kValues = 8;
@@ -363,6 +373,8 @@ std::vector<ProtocolScenario> make_scenarios() {
       {"resize_touched", "the same with touched passes", pass_settings(Mode::kTouched, 14, 0), run_resize},
       {"resize_refused", "resizes that are refused", tiles, run_resize_refused},
       {"never_cold", "a warm fill, an idle fill and a saved residency", tiles, run_never_cold},
+      {"staged_stream", "rows that are not page-locked, decode and streaming passes", tiles, run_staged},
+      {"staged_touched", "rows that are not page-locked, decode and touched passes", touched, run_staged},
       {"staging", "staging slots of a host that launches ahead", {}, run_staging},
   };
 }

@@ -25,12 +25,13 @@ Device& inline_device() {
   return *device;
 }
 
-std::vector<LayerRows> make_rows() {
+std::vector<LayerRows> make_rows(bool staged) {
   std::vector<LayerRows> result;
   for (int64_t l = 0; l < kLayers; ++l) {
     LayerRows layer;
     layer.layout = row_layout(WeightFormat::kBf16, kHidden, kInner);
     layer.experts = kExperts;
+    layer.staged = staged && l > 0;
     layer.rows = inline_device().allocate(kExperts * layer.layout.row_bytes, "expert rows");
     layer.scalars.assign(kExperts * kScalarsPerExpert, 1.0f);
     auto* codes = layer.rows.as<uint16_t>();
@@ -127,9 +128,9 @@ ExpertShape shape_of(int64_t layers) {
 
 }  // namespace
 
-std::span<const LayerRows> shared_rows() {
-  static const std::vector<LayerRows> rows = make_rows();
-  return rows;
+std::span<const LayerRows> shared_rows(bool staged) {
+  static const std::vector<LayerRows> locked_rows = make_rows(false), staged_rows = make_rows(true);
+  return staged ? staged_rows : locked_rows;
 }
 
 const LayerInput& input_of(const Batch& batch, int64_t layer) {
@@ -159,7 +160,7 @@ const std::vector<float>& expected_output(const Batch& batch, int64_t layer) {
   return made.emplace(key(batch, layer), std::move(y)).first->second;
 }
 
-MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers)
+MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers, bool staged)
     : device_(device),
       compute_(device.make_stream()),
       result_(device.make_event(kResultEvent)),
@@ -170,7 +171,7 @@ MoeHarness::MoeHarness(ExploredDevice& device, const ExpertSettings& settings, i
       y_(device.allocate_array<float>(kMostRows * kHidden, "y")),
       next_logits_(device.allocate_array<float>(kMostRows * kExperts, "next logits")),
       layers_(layers),
-      experts_(device, *compute_, shared_rows().first(static_cast<size_t>(layers)), shape_of(layers),
+      experts_(device, *compute_, shared_rows(staged).first(static_cast<size_t>(layers)), shape_of(layers),
                settings, kMostRows) {}
 
 MoeInput MoeHarness::upload(const Batch& batch, int64_t layer, int64_t window) {

@@ -30,13 +30,14 @@ struct LayerInput {
 const LayerInput& input_of(const Batch& batch, int64_t layer);
 /// y [rows, hidden] by experts read straight from host memory.
 const std::vector<float>& expected_output(const Batch& batch, int64_t layer);
-/// The host rows that all schedules share.
-std::span<const LayerRows> shared_rows();
+/// The host rows that all schedules share; `staged`: all but those of layer 0 are not page-locked.
+std::span<const LayerRows> shared_rows(bool staged = false);
 
 /// Runs forwards on an explored device. Nothing waits before finish() but what the executor itself waits for.
 class MoeHarness {
  public:
-  MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers = kLayers);
+  MoeHarness(ExploredDevice& device, const ExpertSettings& settings, int64_t layers = kLayers,
+             bool staged = false);
 
   /// Layers [from, to) of a batch, between begin and end calls of the caller.
   void layers(const Batch& batch, int64_t from, int64_t to);

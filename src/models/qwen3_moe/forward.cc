@@ -185,6 +185,7 @@ class Qwen3Moe final : public Model {
   void fill_info() {
     info_ = info_of(config_);
     for (const Buffer& buffer : weights_.dense) info_.dense_bytes += buffer.bytes();
+    info_.host_rows = weights_.host_rows;
     for (const LayerRows& rows : weights_.expert_rows) {
       info_.expert_format = name_of(rows.layout.format);
       info_.expert_bytes += rows.bytes();

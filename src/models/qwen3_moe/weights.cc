@@ -92,20 +92,23 @@ Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device&
   Progress progress(options, checkpoint.total_bytes());
   ThreadPool pool(options.threads);
   Weights w;
+  w.layers.resize(static_cast<size_t>(c.layers));
+  // Find every tensor of the experts before the first byte is read: what is missing is said at once.
+  std::vector<std::optional<StoredExperts>> stored(w.layers.size());
+  uint64_t row_bytes = 0;
+  for (size_t l = 0; l < w.layers.size(); ++l) {
+    if (!c.is_moe[l]) continue;
+    const std::string name = "model.layers." + std::to_string(l) + ".mlp.experts";
+    stored[l] = StoredExperts::find(checkpoint, name, c.experts, c.hidden, c.expert_intermediate);
+    row_bytes += static_cast<uint64_t>(c.experts) * stored[l]->layout().row_bytes;
+  }
+  check_host_memory(row_bytes, options.host_rows);
+  HostRowReader expert_reader(device, pool, options.host_rows, [&](size_t bytes) { progress.add(bytes); });
   DenseWeightReader reader(checkpoint, device, stream, [&](size_t bytes) { progress.add(bytes); });
   w.embedding = reader.matrix("model.embed_tokens", c.vocab_size, c.hidden);
   w.head = c.tied_embeddings ? w.embedding : reader.matrix("lm_head", c.vocab_size, c.hidden);
   w.final_norm = reader.vector("model.norm.weight", c.hidden);
   w.rope_frequencies = reader.constants(rope_frequencies(c));
-  w.layers.resize(static_cast<size_t>(c.layers));
-
-  // Find every tensor of the experts before the first byte is read: what is missing is said at once.
-  std::vector<std::optional<StoredExperts>> stored(w.layers.size());
-  for (size_t l = 0; l < w.layers.size(); ++l) {
-    if (!c.is_moe[l]) continue;
-    const std::string name = "model.layers." + std::to_string(l) + ".mlp.experts";
-    stored[l] = StoredExperts::find(checkpoint, name, c.experts, c.hidden, c.expert_intermediate);
-  }
   for (size_t l = 0; l < w.layers.size(); ++l) {
     Layer& layer = w.layers[l];
     const std::string name = "model.layers." + std::to_string(l) + ".";
@@ -118,9 +121,9 @@ Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& c, Device&
     }
     MoeMlp& moe = layer.moe.emplace();
     moe.index = static_cast<int64_t>(w.expert_rows.size());
-    w.expert_rows.push_back(
-        read_layer_rows(*stored[l], device, pool, [&](size_t bytes) { progress.add(bytes); }));
+    w.expert_rows.push_back(expert_reader.read(*stored[l]));
   }
+  w.host_rows = expert_reader.finish(w.expert_rows);
   read_routers(reader, c, w.layers);
   w.dense = reader.take_buffers();
   return w;

@@ -42,6 +42,7 @@ struct Weights {
   const float* final_norm = nullptr;
   const float* rope_frequencies = nullptr;  // [d / 2]
   std::vector<LayerRows> expert_rows;       // of each MoE layer
+  HostRowReport host_rows;
   std::vector<Layer> layers;
 };
 
