@@ -178,6 +178,7 @@ void ExpertState::resize(int64_t slots) {
     pools[p]->slots = sizes[p].slots;
     pools[p]->ring = sizes[p].ring;
   }
+  queue_status();  // counts residents anew
   // Slots that go may still be read, and the tables of a pass that is sized by the ring may be on their way.
   device.wait(compute, "resize");
   for (const auto& pool : pools) device.resize(*pool->bytes, pool->bytes_of(pool->slots));

@@ -126,6 +126,11 @@ struct ExpertState {
     int64_t all = 0, outside_region = 0, listed = 0;
   };
   Residents residents() const;
+  /// The host has filled slots of pool `p` and knows what it holds now.
+  void set_residents(size_t p, int64_t all, int64_t outside_region) {
+    host_counts_[2 * p] = all;
+    host_counts_[2 * p + 1] = outside_region;
+  }
   /// After the host has waited for the compute stream: throws the first failure that queue_status() brought.
   /// The failure is then forgotten: it was one request's.
   void throw_if_failed();

@@ -223,7 +223,6 @@ FillCount ResidentExperts::fill_from(std::span<const Resident> residents) {
   const FillCount filled = warm_.fill_from(residents);
   warm_filled_.rows += filled.rows;
   warm_filled_.bytes += filled.bytes;
-  known_resident_ += static_cast<int64_t>(filled.rows);
   return filled;
 }
 
@@ -244,7 +243,6 @@ void ResidentExperts::resize(int64_t slots) {
   require_idle("a resize");
   state_.resize(slots);
   stream_.reshape();
-  known_resident_ = std::min(known_resident_, state_.slots());
   ++resizes_;
 }
 

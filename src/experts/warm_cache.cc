@@ -15,6 +15,21 @@ int64_t empty_slots(const SlotMapView& map) {
   return std::count(map.last_use + map.header->floor, map.last_use + map.header->slots, kEmptySlot);
 }
 
+/// Tells the state what a pool holds once its `filled` lowest empty slots are filled.
+void count_residents(ExpertState& state, size_t p, const SlotMapView& map, size_t filled) {
+  int64_t all = 0, outside = 0;
+  for (int32_t slot = map.header->floor; slot < map.header->slots; ++slot) {
+    bool held = map.owner_of[slot] >= 0;
+    if (!held && filled > 0) {
+      held = true;
+      --filled;
+    }
+    all += held;
+    outside += held && slot >= state.pools[p]->ring;
+  }
+  state.set_residents(p, all, outside);
+}
+
 }  // namespace
 
 WarmCache::WarmCache(ExpertState& state) : state_(state), warm_(state.pools.size()) {
@@ -77,6 +92,7 @@ FillCount WarmCache::fill(size_t p, const std::vector<int32_t>& wanted, size_t m
     chosen.push_back(*id);
   }
   if (chosen.empty()) return {};
+  count_residents(state_, p, map, chosen.size());
   PoolMemory& memory = memory_[p];
   const ExpertPool& pool = *state_.pools[p];
   const auto n = static_cast<int64_t>(chosen.size());
