@@ -159,7 +159,10 @@ void ExpertOptions::add_to(Command& command) {
   command.option("--prefill-invalidate", invalidate, "Unmap borrowed slots once a pass, or layer by layer")
       .one_of({"epoch", "layer"})
       .advanced();
-  command.option("--prefill-hit", hits, "What a streaming pass does with resident experts")
+  command
+      .option("--prefill-hit", hits,
+              "What a streaming pass does with resident experts; off: they cross again, and none is kept "
+              "afterwards")
       .one_of({"in-place", "d2d", "off"})
       .advanced();
   command

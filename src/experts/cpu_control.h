@@ -27,6 +27,8 @@ class CpuControl {
 
   /// `alone`: no prompt is under way, so that the step's time says something.
   void begin_decode(bool alone);
+  /// Whether steps with and without the CPU are being compared.
+  bool in_trial() const { return share_ && share_->state() == CpuShare::State::kTrial; }
   void begin_prompt(int64_t rows);
   /// Everything of the forward is queued; `measured`: it was a decode step that went well.
   void end_forward(bool measured);

@@ -4,19 +4,16 @@
 // a ms a fetched expert and c ms an expert on the CPU, both finish together where c / (a + c) of the misses
 // are fetched. Whether that pays is not left to the model; decode steps are compared:
 // - A *trial* runs blocks of 8 steps, three without the CPU and three with it in turn. The first two steps of
-// a
-//   block settle and do not count; a block's time is the median of the others, an arm's time the median of
-//   its blocks. The CPU goes *on* where its arm takes less than 0.97 of the other; a first block that takes
-//   more than 1.2 ends the trial.
+// a block settle and do not count; a block's time is the median of the others, an arm's time the median of
+// its blocks. The CPU goes *on* where its arm takes less than 0.97 of the other; a first block that takes
+// more than 1.2 ends the trial.
 // - While it is *on*, each 128 steps one block without it is compared with the block before. It goes *off*
-// once the
-//   moving average of these ratios says that it does not save anything.
+// once the moving average of these ratios says that it does not save anything.
 // - While it is *off*, the next trial comes after 256 steps, then after twice as many each time, at most
-// 4096. It comes
-//   at once where a rate has changed by half, and is put off as long as the rates promise to save less than 2
-//   %.
-// What it costs where it never pays: at most 24 steps of the first 280, later at most 24 of 4120; and each of
-// them is as long as the longer of its two sides. Where it pays, 8 steps of 136 go without it.
+// 4096. It comes at once where a rate has changed by half, and is put off as long as the rates promise to
+// save less than 2 %. What it costs where it never pays: at most 24 steps of the first 280, later at most 24
+// of 4120; and each of them is as long as the longer of its two sides. Where it pays, 8 steps of 136 go
+// without it.
 #pragma once
 
 #include <array>

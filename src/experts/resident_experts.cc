@@ -69,7 +69,8 @@ void ResidentExperts::begin_decode(int64_t) {
                 "(--prefill-invalidate epoch)");
   }
   cpu_->begin_decode(pass_ == nullptr);
-  decode_.begin_step(true, pass_ == nullptr);
+  // One question at a time: while the CPU is on trial, the budget of predictions stays as it is.
+  decode_.begin_step(true, pass_ == nullptr && !cpu_->in_trial());
   decoding_ = true;
   current_ = &decode_;
   disturbed_ = disturbed_ || pass_ != nullptr;
