@@ -72,11 +72,6 @@ struct Machine {
 ExpertSettings settings_on(const PlanOptions& options, const Machine& machine) {
   const ModelInfo& info = machine.model->info();
   ExpertSettings settings = options.model.experts.resolve(info);
-  if (settings.cpu.mode != CpuMode::kOff) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        "--simulate: the simulated clock knows no times of experts on the CPU; use --cpu-experts off");
-  }
   if (settings.slots == 0) settings.slots = slots_for_card(info, machine.model_of, options.context(info));
   return settings;
 }
@@ -176,6 +171,11 @@ void run_plan(const PlanOptions& options) {
   if (!options.shape.empty()) model_shape(options.shape);
   if (!(options.compute_share > 0 && options.compute_share <= 1)) {
     throw Error(ErrorCode::kInvalidArgument, "--compute-share is above 0 and at most 1");
+  }
+  if (!options.machines.empty() && options.model.experts.cpu != "off") {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "--simulate: the simulated clock knows no times of experts on the CPU; use --cpu-experts off");
   }
   for (const std::string& name : options.machines) machine_model(name);  // an unknown one is refused at once
   if (!options.trace_file.empty()) check_can_write(options.trace_file);

@@ -44,5 +44,10 @@ function(sluice_test)
   # Test code is compiled once and runs for milliseconds; what it tests is optimised.
   target_compile_options(${ARG_NAME}_tests PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${ARG_NAME}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${ARG_NAME}_tests DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  # Long programs repeat tests of quick ones; a name stands for one test.
+  set(prefix)
+  if(ARG_LABELS MATCHES long)
+    set(prefix TEST_PREFIX long.)
+  endif()
+  gtest_discover_tests(${ARG_NAME}_tests ${prefix} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
