@@ -32,7 +32,7 @@ quick_tests() {
 
 long_tests() {
   build_with_tests release all
-  ctest --test-dir build/release -L '^long$' --no-tests=error --output-on-failure
+  ctest --test-dir build/release -L '^long$' --no-tests=error --output-on-failure -j "$(cores)"
 }
 
 commit() {
