@@ -38,7 +38,7 @@ long_tests() {
 commit() {
   local id
   id=$(git -c safe.directory='*' rev-parse --short HEAD)
-  if [[ -n $(git -c safe.directory='*' status --porcelain -- . ":!$table") ]]; then id+=" with changes"; fi
+  if [[ -n $(git -c safe.directory='*' status --porcelain -- . ":!$table*") ]]; then id+=" with changes"; fi
   printf '%s' "$id"
 }
 
