@@ -137,26 +137,35 @@ void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   disturbed_ = false;
   state_.compute.record(*pass_from_);
   pass_start_ = std::chrono::steady_clock::now();
-  switch (choice.way) {
+  try {
+    open_pass(choice.way, rows);
+  } catch (...) {
+    close_pass();
+    throw;
+  }
+  current_ = pass_;
+}
+
+void ResidentExperts::open_pass(PassWay way, int64_t rows) {
+  switch (way) {
     case PassWay::kEnsure:
+      pass_ = &decode_;
       cpu_->begin_prompt(rows);
       decode_.begin_step(false);
-      pass_ = &decode_;
       break;
     case PassWay::kTouched:
+      pass_ = &touched_;
       cpu_->begin_prompt(rows);
       touched_.begin(kAdoptRows);
-      pass_ = &touched_;
       break;
     case PassWay::kStream:
     case PassWay::kLayerMajor:
+      pass_ = &stream_;
       // The published base, which does without hits, leaves nothing behind either.
       stream_.begin(state_.settings.compare.hits == HitMode::kOff ? 0 : kAdoptRows);
       record_.resident_rows = stream_.resident_rows();
-      pass_ = &stream_;
       break;
   }
-  current_ = pass_;
 }
 
 void ResidentExperts::close_pass() {

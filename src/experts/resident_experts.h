@@ -130,6 +130,7 @@ class ResidentExperts final : public MoeExecutor {
   PassQuestion question(int64_t rows, int64_t chunk_rows) const;
   void finish_pass();
   double pass_ms() const;
+  void open_pass(PassWay way, int64_t rows);
   void close_pass();
   void require_idle(const char* what) const;
 
