@@ -218,6 +218,7 @@ void ResidentExperts::finish_pass() {
 }
 
 void ResidentExperts::forget_slots() {
+  stream_.forget();
   for (const auto& pool : state_.pools) {
     slot_ops::invalidate(state_.compute, pool->map.view(), 0, static_cast<int32_t>(pool->slots));
   }

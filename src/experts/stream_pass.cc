@@ -138,7 +138,6 @@ void StreamPass::write_table() {
   // Without hits all passes share one table. No host wait says when an earlier copy of it has run, so it is
   // written once.
   if (state_.settings.compare.hits == HitMode::kOff && table_written_) return;
-  table_written_ = true;
   auto* table = host_table_.as<int32_t>();
   const bool in_place = state_.settings.compare.hits == HitMode::kInPlace;
   state_.device.host_writes({host_table_.data(), host_table_.bytes()}, "pass table");
@@ -150,6 +149,7 @@ void StreamPass::write_table() {
     }
   }
   state_.compute.copy("pass table", table_.data(), table, host_table_.bytes());
+  table_written_ = true;
 }
 
 void StreamPass::prefetch_until(size_t count) {

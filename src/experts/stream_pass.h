@@ -34,6 +34,8 @@ class StreamPass final : public MoeExecutor {
 
   /// Cuts the tiles anew after the pools have another size; no pass is open and the host has waited.
   void reshape();
+  /// A copy failed, and the host has waited: what passes share is written anew.
+  void forget() { table_written_ = false; }
 
   /// Bytes that this pass moved over the link, and rows of host memory that were resident when it began.
   uint64_t streamed_bytes() const { return streamed_bytes_; }

@@ -22,5 +22,20 @@ TEST(FailedBegin, LeavesNoPassOpen) {
   }
 }
 
+// Without hits all passes share one table; a copy of it that failed was not made again.
+TEST(FailedBegin, WritesTheTableThatAllPassesShareAnew) {
+  SmallModel model;
+  ExpertSettings settings;
+  settings.slots = 20;
+  settings.prefill = PrefillMode::kStream;
+  settings.compare.hits = HitMode::kOff;
+  Runtime runtime(*model.device, *model.model, settings);
+  Session session(runtime, {.capacity_tokens = 32});
+  const std::vector<int32_t> prompt = {9, 8, 7, 6, 5};
+  model.device->faults().add(Fault::kCopy, "pass table");
+  expect_error(ErrorCode::kIo, {"pass table"}, [&] { session.prefill(prompt); });
+  EXPECT_EQ(values(session.prefill(prompt)), model.logits(prompt));
+}
+
 }  // namespace
 }  // namespace sluice::testing
