@@ -6,20 +6,20 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments.h"
+#include "apps/bench_text.h"
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "engine/session.h"
-#include "text/tokenizer.h"
 
 namespace sluice::apps {
 namespace {
 
+constexpr const char* kName = "bench experts";
+
 struct BenchExpertsOptions {
   ModelOptions model;
-  std::string text_file = "-";
-  int64_t max_tokens = 2000;
+  BenchText text;
   bool json = false;
 };
 
@@ -30,11 +30,6 @@ struct Outcome {
   double tokens = 0;
 };
 
-[[noreturn]] void refuse_without_slots() {
-  throw Error(ErrorCode::kInvalidArgument,
-              "bench experts needs slots: give --expert-slots a number or a share");
-}
-
 Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
                  const std::string& lookahead) {
   ExpertOptions experts = options.model.experts;
@@ -42,7 +37,7 @@ Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, 
   // Counts that depend on how fast this machine is would compare nothing.
   if (experts.budget == "auto") experts.budget = std::to_string(LookaheadBudget::kFirstGuess);
   Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
-  if (runtime.resident() == nullptr) refuse_without_slots();  // a model without experts
+  if (runtime.resident() == nullptr) refuse_without_slots(kName);  // a model without experts
   Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
   // Every token goes through the decode path, as if the model had written the text itself.
   session.run_all(ids, 0, [](int64_t, std::span<const float>, int64_t) {});
@@ -105,14 +100,10 @@ void print_json(const std::vector<Outcome>& outcomes) {
 }
 
 void bench_experts(const BenchExpertsOptions& options) {
-  if (options.model.experts.slots == "auto") refuse_without_slots();
-  const Tokenizer tokenizer = load_tokenizer(options.model);
-  const std::string text = read_input(options.text_file);
-  std::vector<int32_t> ids = tokenizer.encode(text);
+  if (options.model.experts.slots == "auto") refuse_without_slots(kName);
+  std::vector<int32_t> ids = options.text.read(options.model, 1);
   const LoadedModel loaded = LoadedModel::load(options.model);
-  const int64_t most = std::min(options.max_tokens, loaded.model->info().max_positions);
-  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
-  if (ids.empty()) throw Error(ErrorCode::kInvalidArgument, "the text is empty");
+  ids.resize(std::min(ids.size(), static_cast<size_t>(loaded.model->info().max_positions)));
   std::vector<Outcome> outcomes;
   for (const char* lookahead : {"off", "on", "measure"})
     outcomes.push_back(run_text(options, loaded, ids, lookahead));
@@ -129,12 +120,7 @@ void add_bench_experts(Command& bench) {
       "  $ sluice bench experts --model models/demo --expert-slots 128 --text README.md");
   options->model.experts.can_report = false;  // the table says it
   options->model.add_to(command, true);
-  command.option("--text", options->text_file, "Text to run; - is standard input")
-      .type("FILE")
-      .show_default();
-  command.option("--max-tokens", options->max_tokens, "Use at most so many tokens of it")
-      .at_least(1)
-      .show_default();
+  options->text.add_to(command, 2000);
   command.flag("--json", options->json, "Print JSON");
   command.action([options] { bench_experts(*options); });
 }

@@ -6,22 +6,22 @@
 #include <numeric>
 
 #include "apps/arguments.h"
+#include "apps/bench_text.h"
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "engine/session.h"
-#include "text/tokenizer.h"
 
 namespace sluice::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kName = "bench cpu";
+
 struct BenchCpuOptions {
   ModelOptions model;
-  std::string text_file = "-";
-  int64_t max_tokens = 600;
+  BenchText text;
   int64_t rounds = 3;
   double link_gbps = 0;
 };
@@ -46,10 +46,7 @@ Run run_text(const BenchCpuOptions& options, const LoadedModel& loaded, std::spa
   ExpertOptions experts = options.model.experts;
   experts.cpu = mode;
   Runtime runtime(*loaded.device, *loaded.model, experts.resolve(loaded.model->info()));
-  if (runtime.resident() == nullptr) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "bench cpu needs slots: give --expert-slots a number or a share");
-  }
+  if (runtime.resident() == nullptr) refuse_without_slots(kName);  // a model without experts
   Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
   std::vector<double> times;
   auto last = Clock::now();
@@ -82,16 +79,12 @@ void print_arm(const char* mode, const std::vector<Run>& runs, double off_ms) {
 }
 
 void bench_cpu(const BenchCpuOptions& options) {
-  const std::string text =
-      options.text_file == "-" ? read_standard_input() : read_text_file(options.text_file);
-  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(options.model.folder) / "tokenizer.json");
-  std::vector<int32_t> ids = tokenizer.encode(text);
+  if (options.model.experts.slots == "auto") refuse_without_slots(kName);
+  std::vector<int32_t> ids = options.text.read(options.model, 2);  // the first half settles
   // GB/s are bytes a nanosecond.
   const LoadedModel loaded =
       LoadedModel::load(options.model, make_host_device(options.model.threads, options.link_gbps * 1e6));
-  const int64_t most = std::min(options.max_tokens, loaded.model->info().max_positions);
-  if (static_cast<int64_t>(ids.size()) > most) ids.resize(static_cast<size_t>(most));
-  if (ids.size() < 2) throw Error(ErrorCode::kInvalidArgument, "the text needs at least two tokens");
+  ids.resize(std::min(ids.size(), static_cast<size_t>(loaded.model->info().max_positions)));
   const std::vector<const char*> modes = {"off", "auto", "always"};
   std::vector<std::vector<Run>> runs(modes.size());
   for (int64_t round = 0; round < options.rounds; ++round) {
@@ -117,13 +110,9 @@ void add_bench_cpu(Command& bench) {
       "products take turns; only the CPU's experts run beside the link.\n"
       "\n"
       "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
+  options->model.experts.can_report = false;  // the table says it
   options->model.add_to(command, true);
-  command.option("--text", options->text_file, "Text to run; - is standard input")
-      .type("FILE")
-      .show_default();
-  command.option("--max-tokens", options->max_tokens, "Use at most so many tokens of it")
-      .at_least(2)
-      .show_default();
+  options->text.add_to(command, 600);
   command.option("--rounds", options->rounds, "Run each setting so often").at_least(1).show_default();
   command
       .option("--link-gbps", options->link_gbps,
