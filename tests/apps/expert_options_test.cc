@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -19,8 +23,9 @@ using ::testing::Not;
 using Json = nlohmann::json;
 
 constexpr const char* kComparisonSwitches[] = {
-    "--prefill-overlap", "--prefill-copy-priority", "--prefill-invalidate", "--prefill-hit",
-    "--prefill-ring",    "--lock-host-rows",        "--host-memory-limit"};
+    "--prefill-overlap",  "--prefill-copy-priority", "--prefill-invalidate",
+    "--prefill-hit",      "--prefill-ring",          "--prefill-group",
+    "--lookahead-stream", "--lock-host-rows",        "--host-memory-limit"};
 constexpr const char* kCommonSwitches[] = {
     "--expert-slots",  "--prefill-mode", "--lookahead",  "--lookahead-budget",
     "--expert-policy", "--audit",        "--report",     "--residency",
@@ -302,10 +307,17 @@ TEST_F(ExpertFlags, NumaPoliciesAreCheckedAndReported) {
   }
 }
 
-/// Without the right to lock pages, for this process and the programs that it starts.
+/// Without the right to lock pages, for this process and the programs that it starts. Root's right to lock
+/// beyond the limit goes for good: it has to leave the set that a started program gets.
 class NoLockedPages {
  public:
   NoLockedPages() {
+    ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK);
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+    ::syscall(SYS_capget, &header, sets);
+    sets[0].effective &= ~(1u << CAP_IPC_LOCK);
+    ::syscall(SYS_capset, &header, sets);
     ::getrlimit(RLIMIT_MEMLOCK, &before_);
     const rlimit none{0, before_.rlim_max};
     ::setrlimit(RLIMIT_MEMLOCK, &none);
