@@ -50,7 +50,7 @@ TEST_F(NeverCold, AFullPoolFromTheStartHasNoMiss) {
 }
 
 TEST_F(NeverCold, AListThatIsTooLongFillsWithItsEnd) {
-  const std::vector<Resident> list = {{0, 1}, {0, 2}, {1, 3}, {1, 3}, {2, 4}, {2, 5}, {0, 6}};
+  const std::vector<Resident> list = {{0, 1}, {0, 2}, {1, 3}, {2, 4}, {2, 4}, {2, 5}, {0, 6}};
   const auto warm = runtime(4);
   EXPECT_EQ(warm->resident()->fill_from(list).rows, 4u);
   EXPECT_EQ(warm->resident()->residency(), (std::vector<Resident>{{1, 3}, {2, 4}, {2, 5}, {0, 6}}));

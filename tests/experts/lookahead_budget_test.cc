@@ -87,6 +87,12 @@ TEST(LookaheadBudget, LeavesOutRanksThatAreHardlyEverWanted) {
   EXPECT_EQ(budget.now(), 3);
 }
 
+TEST(LookaheadBudget, LeavesThemOutAtOnce) {
+  LookaheadBudget budget(kShape, 0.001);
+  budget.learn_ranks(std::vector<double>{0.8, 0.5, 0.05, 0.3});
+  EXPECT_EQ(budget.now(), 2);
+}
+
 TEST(LookaheadBudget, TrialsTakeAnEverSmallerShareOfSteadySteps) {
   std::mt19937_64 random(41);
   const Machine machine{.compute_ms = 0.35, .row_ms = 0.05, .misses = 4, .precision = 0.5};
