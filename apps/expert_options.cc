@@ -36,6 +36,8 @@ ExpertLayerReport sum(const ExpertReport& report) {
     total.touched_distinct += layer.touched_distinct;
     total.touched_misses += layer.touched_misses;
     total.touched_cpu += layer.touched_cpu;
+    total.late += layer.late;
+    total.duplicate += layer.duplicate;
   }
   return total;
 }
@@ -54,7 +56,9 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
           {"bytes",
            {{"demand", layer.misses * layer.row_bytes},
             {"predicted", layer.predicted * layer.row_bytes},
-            {"touched", layer.touched_misses * layer.row_bytes}}},
+            {"touched", layer.touched_misses * layer.row_bytes},
+            {"late", layer.late * layer.row_bytes},
+            {"duplicate", layer.duplicate * layer.row_bytes}}},
           {"forecast", {{"wanted", layer.forecast.wanted}, {"at_rank", layer.forecast.at_rank}}},
           {"row_bytes", layer.row_bytes}};
 }
@@ -227,8 +231,10 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
       std::to_string(total.predicted_used) + "\n";
   text += "bytes moved: demand " + format_bytes(report.demand_bytes) + ", streamed " +
           format_bytes(report.streamed_bytes) + ", touched " + format_bytes(report.touched_bytes) +
-          ", predicted and used " + format_bytes(report.predicted_used_bytes) + ", predicted in vain " +
-          format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "\n";
+          ", predicted and used " + format_bytes(report.predicted_used_bytes) + " (late " +
+          format_bytes(report.late_bytes) + "), predicted in vain " +
+          format_bytes(report.predicted_bytes - report.predicted_used_bytes) + "; of all, duplicate " +
+          format_bytes(report.duplicate_bytes) + "\n";
   text += describe_cpu(report.cpu);
   if (report.warm.rows + report.idle.rows > 0) {
     text += "empty slots filled: " + std::to_string(report.warm.rows) + " at the start (" +
@@ -274,6 +280,8 @@ std::string report_json(const ExpertReport& report, const HostRowReport& rows, c
                     {"touched", report.touched_bytes},
                     {"predicted_used", report.predicted_used_bytes},
                     {"predicted_wasted", report.predicted_bytes - report.predicted_used_bytes},
+                    {"late", report.late_bytes},
+                    {"duplicate", report.duplicate_bytes},
                     {"warm", report.warm.bytes},
                     {"idle", report.idle.bytes}};
   if (report.cpu.mode != CpuMode::kOff) total["cpu_experts"] = cpu_json(report.cpu);

@@ -27,7 +27,8 @@ DecodePath::DecodePath(ExpertState& state)
           static_cast<int64_t>(state.layers.size()) * state.shape.experts, "forecasts")),
       counters_(state.device.allocate_array<ForecastCounters>(static_cast<int64_t>(state.layers.size()),
                                                               "forecasts")),
-      budget_(state.device.allocate_array<int32_t>(1, "prediction budget")) {
+      budget_(state.device.allocate_array<int32_t>(1, "prediction budget")),
+      arrivals_(state) {
   if (state.settings.compare.side_lookahead && state.settings.lookahead != LookaheadMode::kOff) {
     side_ = state.device.make_stream("side", Priority::kNormal);
     forked_ = state.device.make_event("forked");
@@ -67,6 +68,7 @@ void DecodePath::begin_step(bool lookahead, bool timed) {
 }
 
 void DecodePath::queue_sample() {
+  arrivals_.queue_sample();
   if (step_start_us_ < 0) return;
   for (size_t p = 0; p < state_.pools.size(); ++p) {
     state_.compute.copy("step counters", counters_now_[p].data(), state_.pools[p]->map.view().counters,
@@ -81,6 +83,7 @@ void DecodePath::queue_sample() {
 }
 
 void DecodePath::learn() {
+  arrivals_.learn();
   if (!sampled_) return;
   sampled_ = false;
   StepSample sample;
@@ -172,6 +175,10 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   if (forecast_layer_ != 0 && forecast_layer_ == number) {
     count_forecast(compute, input.routes.ids, n, state_.shape.experts, forecast_of(number),
                    counters_.as<ForecastCounters>() + input.layer);
+    if (most_ > 0) {
+      count_arrivals(compute, input.routes.ids, n, predicted_plan(number).plan, layer.demand->plan,
+                     arrivals_.counters() + input.layer);
+    }
   }
   const bool ahead = wants_lookahead() && input.next_logits != nullptr;
   if (ahead) rank(side_ ? *side_ : compute, input);
@@ -197,11 +204,14 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
 }
 
-void DecodePath::end_step() {
+void DecodePath::end_step() { close_step(true); }
+
+void DecodePath::close_step(bool whole) {
   if (side_open_) join_side();  // of a step that was given up
   if (predicted_any_) {
     // The demand of each layer was joined by its products; what was predicted last may be under way.
     for (LayerState& layer : state_.layers) state_.compute.wait(*layer.forecast);
+    arrivals_.note_step(whole);
   }
   predicted_any_ = false;
   forecast_layer_ = 0;
@@ -209,7 +219,7 @@ void DecodePath::end_step() {
 }
 
 void DecodePath::give_up_step() {
-  end_step();
+  close_step(false);
   step_start_us_ = -1;
 }
 

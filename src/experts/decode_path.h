@@ -1,6 +1,7 @@
 // Decode: one `ensure` a layer, a gather of its misses, and predictions for the next layer behind it.
 #pragma once
 
+#include "experts/arrivals.h"
 #include "experts/expert_state.h"
 #include "experts/forecast.h"
 #include "experts/lookahead_budget.h"
@@ -43,7 +44,7 @@ class DecodePath final : public MoeExecutor {
   void end_step();
   /// The same for a step that an error ended.
   void give_up_step();
-  /// At the end of a timed step: queues what learn() reads once the host has waited for the step.
+  /// At the end of a step: queues what learn() reads once the host has waited for it.
   void queue_sample();
   void learn();
   /// The budget of the next step, a layer.
@@ -51,6 +52,7 @@ class DecodePath final : public MoeExecutor {
 
   /// How good the forecasts were, of every layer, in device memory. Layer 0 has none.
   const ForecastCounters* forecast_counters() const { return counters_.as<ForecastCounters>(); }
+  const ArrivalMeter& arrivals() const { return arrivals_; }
 
  private:
   void rank(Stream& stream, const MoeInput& input);
@@ -59,6 +61,7 @@ class DecodePath final : public MoeExecutor {
   void gather_misses(LayerState& layer, int64_t most);
   void gather_predictions(size_t layer, const Event& installed);
   void join_side();
+  void close_step(bool whole);
   void set_budget(int32_t most);
   int32_t* forecast_of(size_t layer) const {
     return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
@@ -69,6 +72,7 @@ class DecodePath final : public MoeExecutor {
   Buffer predicted_ids_;  // [L, experts]: the forecast of each layer
   Buffer counters_;       // [L]
   Buffer budget_;         // [1]: most predictions a layer and step
+  ArrivalMeter arrivals_;
   bool ahead_ = true;
   bool predicted_any_ = false;
   std::unique_ptr<LookaheadBudget> adaptive_;

@@ -313,6 +313,12 @@ ExpertReport ResidentExperts::report() {
   std::vector<ForecastCounters> forecasts(state_.layers.size());
   state_.compute.copy("counters", forecasts.data(), decode_.forecast_counters(),
                       forecasts.size() * sizeof(ForecastCounters));
+  std::vector<ArrivalCounters> arrivals(state_.layers.size());
+  state_.compute.copy("counters", arrivals.data(), decode_.arrivals().counters(),
+                      arrivals.size() * sizeof(ArrivalCounters));
+  std::vector<StreamCounters> streamed(state_.layers.size());
+  state_.compute.copy("counters", streamed.data(), stream_.counters(),
+                      streamed.size() * sizeof(StreamCounters));
   state_.device.wait(state_.compute, "report");
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     const LayerState& layer = state_.layers[l];
@@ -322,7 +328,10 @@ ExpertReport ResidentExperts::report() {
     const uint64_t row = layer.pool->layout.row_bytes;
     report.layers.push_back({c.distinct, c.hits, c.fetched, c.misses - c.fetched, c.predicted,
                              c.predicted_used, c.stalls, touched[l].distinct,
-                             touched[l].misses - touched[l].cpu, touched[l].cpu, forecasts[l], row});
+                             touched[l].misses - touched[l].cpu, touched[l].cpu, forecasts[l], row,
+                             decode_.arrivals().late()[l], arrivals[l].again + streamed[l].again});
+    report.late_bytes += report.layers.back().late * row;
+    report.duplicate_bytes += report.layers.back().duplicate * row;
     report.demand_bytes += c.fetched * row;
     report.predicted_bytes += c.predicted * row;
     report.predicted_used_bytes += c.predicted_used * row;

@@ -49,6 +49,8 @@ struct ExpertLayerReport {
   uint64_t touched_distinct = 0, touched_misses = 0, touched_cpu = 0;
   ForecastCounters forecast;
   uint64_t row_bytes = 0;
+  uint64_t late = 0;       // of predicted_used, experts that the layer had to wait for
+  uint64_t duplicate = 0;  // experts that crossed the link although they lay in a slot or were on their way
 };
 
 struct ExpertReport {
@@ -62,7 +64,7 @@ struct ExpertReport {
   FillCount warm, idle;          // experts that were put into empty slots at the start, and while idle
   uint64_t resizes = 0;
   uint64_t demand_bytes = 0, streamed_bytes = 0, predicted_bytes = 0, predicted_used_bytes = 0,
-           touched_bytes = 0;
+           touched_bytes = 0, late_bytes = 0, duplicate_bytes = 0;
 };
 
 /// Keeps experts in slots and makes what a layer routes to computable. Everything runs on streams of one

@@ -36,6 +36,11 @@ StreamPass::StreamPass(ExpertState& state)
       state.device.allocate(static_cast<size_t>(cells) * sizeof(int32_t), "pass table", MemoryKind::kPinned);
   table_ = state.device.allocate_array<int32_t>(cells, "pass table");
   region_slots_ = state.device.allocate_array<int32_t>(experts, "region slots");
+  const auto layers = static_cast<int64_t>(state.layers.size());
+  counters_ = state.device.allocate_array<StreamCounters>(layers, "stream counters");
+  StreamCounters* counters = counters_.as<StreamCounters>();
+  state.compute.launch({.name = "reset counters", .writes = {range_of(counters, layers)}},
+                       [=](const HostContext&) { std::fill(counters, counters + layers, StreamCounters()); });
   hit_slot_.resize(static_cast<size_t>(cells));
   make_tiles();
 }
@@ -186,6 +191,16 @@ void StreamPass::prefetch(const Tile& tile) {
   stream.record(*tile.half().ready);
 }
 
+void StreamPass::count_again(const Tile& tile) {
+  const LayerState& layer = state_.layers[tile.layer];
+  ExpertSet streamed(static_cast<int32_t>(state_.shape.experts));
+  for (int32_t e = tile.first; e < tile.last; ++e) {
+    if (!resident(tile.layer, e)) streamed.insert(e);
+  }
+  count_streamed_again(state_.compute, layer.pool->map.view(), layer.local, streamed,
+                       counters_.as<StreamCounters>() + tile.layer);
+}
+
 void StreamPass::gather_hits(const Tile& tile) {
   // The published form: hits are collected beside the misses, on the compute stream.
   const LayerState& layer = state_.layers[tile.layer];
@@ -246,6 +261,8 @@ void StreamPass::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
     const Tile& tile = tiles_[t];
     prefetch_until(t + ahead);
     compute.wait(*tile.half().ready);
+    // Now: decode steps may have brought some of them until here.
+    if (state_.settings.compare.epoch_invalidation) count_again(tile);
     if (state_.settings.compare.hits == HitMode::kDeviceToDevice) gather_hits(tile);
     for (const MoeBlock& block : blocks) {
       const MoeInput& input = block.input;
@@ -273,7 +290,11 @@ void StreamPass::end() {
     for (const Half& half : ring.halves)
       state_.compute.wait(*half.ready);  // copies of a pass that was given up
   }
-  if (!state_.settings.compare.epoch_invalidation) return;
+  if (!state_.settings.compare.epoch_invalidation) {
+    // The copy stream has written the map until now, but only inside the region.
+    for (size_t t = 0; t < prefetched_; ++t) count_again(tiles_[t]);
+    return;
+  }
   for (const Ring& ring : rings_) {
     const SlotMapView& map = ring.pool->map.view();
     if (state_.settings.mutations.keep_region_mapped) {

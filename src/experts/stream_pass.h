@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "experts/expert_state.h"
+#include "experts/stream_counters.h"
 
 namespace sluice {
 
@@ -45,6 +46,8 @@ class StreamPass final : public MoeExecutor {
   const Event& first_copy_from() const { return *first_copy_from_; }
   const Event& first_copy_to() const { return *first_copy_to_; }
   int64_t resident_rows() const { return resident_rows_; }
+  /// Of every layer, in device memory.
+  const StreamCounters* counters() const { return counters_.as<StreamCounters>(); }
 
  private:
   /// One half of a pool's region.
@@ -72,6 +75,7 @@ class StreamPass final : public MoeExecutor {
   void write_table();
   void prefetch_until(size_t count);
   void prefetch(const Tile& tile);
+  void count_again(const Tile& tile);
   void gather_hits(const Tile& tile);
   void adopt_last(const Tile& tile, std::span<const MoeBlock> blocks);
   void adopt(const Tile& tile, const MoeInput& input, int64_t rows);
@@ -92,6 +96,7 @@ class StreamPass final : public MoeExecutor {
   bool table_written_ = false;
   std::vector<Buffer> hit_plans_;  // for hits gathered on the device
   Buffer region_slots_;            // [2][E]: where adoption finds a tile's experts
+  Buffer counters_;                // [L]
   std::unique_ptr<Event> begun_, first_copy_from_, first_copy_to_;
   uint64_t first_copy_bytes_ = 0;
   int64_t adopt_rows_ = 0;

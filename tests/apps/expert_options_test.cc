@@ -156,6 +156,11 @@ TEST_F(ExpertFlags, TheReportHasTheDocumentedFieldsAndTheyAddUp) {
   for (const char* name : {"streamed", "touched", "predicted_used", "predicted_wasted"}) {
     EXPECT_TRUE(total["bytes"].at(name).is_number_unsigned()) << name;
   }
+  for (const char* name : {"late", "duplicate"}) {
+    uint64_t sum = 0;
+    for (const Json& layer : json["layers"]) sum += layer.at("bytes").at(name).get<uint64_t>();
+    EXPECT_EQ(total["bytes"].at(name), sum) << name;
+  }
   EXPECT_EQ(total.at("slots"), 12);
   EXPECT_EQ(total.at("ring_slots"), 6);
   EXPECT_EQ(total.at("decode_steps"), 10);
