@@ -145,7 +145,7 @@ class Device {
 
 /// The host backend in its inline form: device memory is host memory, and an operation runs when it is
 /// called, on the threads of one pool. `threads` 0 means all usable cores. With `link_bytes_per_ms` > 0 what
-/// copies and gathers read from pinned memory takes as long as over such a link.
+/// copies and gathers read from host memory takes as long as over such a link.
 std::unique_ptr<Device> make_host_device(int threads = 0, double link_bytes_per_ms = 0);
 
 }  // namespace sluice

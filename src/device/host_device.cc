@@ -70,11 +70,19 @@ class HostDevice final : public Device {
  protected:
   Buffer allocate_memory(size_t bytes, std::string_view purpose, MemoryKind kind) override {
     Buffer memory = map_memory(bytes, purpose);
-    if (link_ == nullptr || kind != MemoryKind::kPinned) return memory;
+    if (link_ == nullptr || kind != MemoryKind::kDevice) return memory;
     void* data = memory.data();
-    link_->add_pinned(data, bytes);
+    link_->add_device(data, bytes);
     auto kept = std::make_shared<Buffer>(std::move(memory));
-    return Buffer(data, bytes, [kept, link = link_](void* freed, size_t) { link->remove_pinned(freed); });
+    return Buffer(data, bytes, [kept, link = link_](void* freed, size_t) { link->remove_device(freed); });
+  }
+  std::unique_ptr<ReservedMemory> reserve_memory(size_t most_bytes, std::string purpose) override {
+    if (link_ == nullptr) return reserve_mapped(most_bytes, std::move(purpose));
+    return reserve_mapped(most_bytes, std::move(purpose),
+                          [link = link_](ReservedMemory& memory, size_t, size_t after) {
+                            link->remove_device(memory.data());
+                            if (after > 0) link->add_device(memory.data(), after);
+                          });
   }
   std::unique_ptr<Stream> new_stream(std::string, Priority) override {
     return std::make_unique<HostStream>(pool_, link_.get());

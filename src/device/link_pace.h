@@ -10,19 +10,20 @@
 
 namespace sluice {
 
-/// What leaves pinned memory crosses at `bytes_per_ms`.
+/// What is read from host memory, which is all memory that the device did not give out as its own, crosses at
+/// `bytes_per_ms`.
 class LinkPace {
  public:
   explicit LinkPace(double bytes_per_ms) : bytes_per_ms_(bytes_per_ms) {}
-  void add_pinned(const void* data, size_t bytes) { pinned_[static_cast<const std::byte*>(data)] = bytes; }
-  void remove_pinned(const void* data) { pinned_.erase(static_cast<const std::byte*>(data)); }
+  void add_device(const void* data, size_t bytes) { device_[static_cast<const std::byte*>(data)] = bytes; }
+  void remove_device(const void* data) { device_.erase(static_cast<const std::byte*>(data)); }
 
   bool crosses(const void* source) const;
   std::chrono::nanoseconds time_of(size_t bytes) const;
 
  private:
   double bytes_per_ms_;
-  std::map<const std::byte*, size_t, std::greater<>> pinned_;  // by address, the highest first
+  std::map<const std::byte*, size_t, std::greater<>> device_;  // by address, the highest first
 };
 
 /// One operation's way over the link: it ends when all that was added would have arrived. Does nothing

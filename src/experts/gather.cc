@@ -49,6 +49,8 @@ void gather_layer_rows(Stream& stream, const char* name, const CopyPlan& plan, c
   };
   stream.launch({.name = name, .reads = {range_of(plan.count, 1), range_of(bases, layers)}}, ranges,
                 [=](const HostContext& host) {
+                  LinkCrossing crossing(host.link);
+                  crossing.add(bases[0], static_cast<size_t>(*plan.count) * row_bytes);
                   host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i) {
                       std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, source(i),
