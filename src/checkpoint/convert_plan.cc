@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "checkpoint/nvfp4.h"
+#include "checkpoint/weight_format.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +22,7 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
 void check_quantisable(const Tensor& tensor) {
   const bool plain =
       tensor.dtype == DType::kBf16 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kF32;
-  if (plain && tensor.shape.size() == 2 && tensor.shape[1] % nvfp4::kGroup == 0) return;
+  if (plain && tensor.shape.size() == 2 && tensor.shape[1] % kNvfp4Group == 0) return;
   throw Error(
       ErrorCode::kUnsupported,
       tensor.file + ": tensor '" + tensor.name + "' is " + std::string(name_of(tensor.dtype)) + " " +
@@ -34,7 +34,7 @@ std::vector<TensorSpec> outputs_of(const Tensor& tensor, bool quantise) {
   if (!quantise) return {TensorSpec{tensor.name, tensor.dtype, tensor.shape}};
   const int64_t n = tensor.shape[0], k = tensor.shape[1];
   return {TensorSpec{tensor.name, DType::kU8, {n, k / 2}},
-          TensorSpec{tensor.name + "_scale", DType::kF8E4m3, {n, k / nvfp4::kGroup}},
+          TensorSpec{tensor.name + "_scale", DType::kF8E4m3, {n, k / kNvfp4Group}},
           TensorSpec{tensor.name + "_scale_2", DType::kF32, {}}};
 }
 

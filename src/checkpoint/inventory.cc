@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "checkpoint/nvfp4.h"
+#include "checkpoint/fp4.h"
+#include "checkpoint/fp8.h"
 
 namespace sluice {
 namespace {
@@ -28,10 +29,17 @@ bool is_scale(std::string_view name) {
 }
 
 std::string format_of(const Checkpoint& checkpoint, const Tensor& tensor) {
-  std::string_view module = tensor.name;
-  if (module.ends_with(".weight")) {
-    module.remove_suffix(std::string_view(".weight").size());
-    if (nvfp4::is_stored(checkpoint, std::string(module))) return "nvfp4";
+  if (tensor.name.ends_with("_blocks")) return std::string(name_of(WeightFormat::kMxfp4));
+  for (const std::string_view suffix : {".weight", ".weight_packed"}) {
+    if (!tensor.name.ends_with(suffix)) continue;
+    const std::string module = tensor.name.substr(0, tensor.name.size() - suffix.size());
+    const fp4::Layout layout = fp4::layout_of(checkpoint, module);
+    if (layout == fp4::Layout::kMxfp4) return std::string(name_of(WeightFormat::kMxfp4));
+    if (layout != fp4::Layout::kNone) return std::string(name_of(WeightFormat::kNvfp4));
+    if (fp8::is_stored(checkpoint, module)) {
+      const bool blocks = checkpoint.find(module + ".weight_scale_inv") != nullptr;
+      return std::string(name_of(blocks ? WeightFormat::kFp8Block : WeightFormat::kFp8Row));
+    }
   }
   std::string type(name_of(tensor.dtype));
   std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });

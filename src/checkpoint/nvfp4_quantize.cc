@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/scalar.h"
-#include "checkpoint/nvfp4.h"
+#include "checkpoint/weight_format.h"
 
 namespace sluice::nvfp4 {
 namespace {
@@ -19,7 +19,7 @@ constexpr uint8_t kMaxScaleCode = 0x7e;  // 448
 // the largest value clip at about 2/3, seven up let it land on 4 or 3, where e2m1 is denser.
 constexpr int kStepsDown = 5, kStepsUp = 7;
 
-using Group = std::span<const float, kGroup>;
+using Group = std::span<const float, kNvfp4Group>;
 
 float largest_magnitude(std::span<const float> values) {
   float largest = 0;
@@ -67,10 +67,10 @@ void encode(Group values, float scale, std::span<uint8_t> codes) {
 }  // namespace
 
 QuantizedMatrix quantize(std::span<const float> values, int64_t n, int64_t k, ThreadPool& pool) {
-  SLUICE_CHECK(n >= 0 && k % kGroup == 0 && values.size() == static_cast<size_t>(n * k));
+  SLUICE_CHECK(n >= 0 && k % kNvfp4Group == 0 && values.size() == static_cast<size_t>(n * k));
   QuantizedMatrix result;
   result.codes.resize(values.size() / 2);
-  result.scales.resize(values.size() / kGroup);
+  result.scales.resize(values.size() / kNvfp4Group);
   const float amax = largest_magnitude(values);
   // An all-zero matrix has zero scales; its global stays 1, which readers can invert. So it does for values
   // so small that the quotient would vanish: they become zeros.
@@ -80,11 +80,11 @@ QuantizedMatrix quantize(std::span<const float> values, int64_t n, int64_t k, Th
   pool.parallel_for(static_cast<int64_t>(result.scales.size()), 256, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto group = static_cast<size_t>(i);
-      const Group input(values.data() + group * kGroup, static_cast<size_t>(kGroup));
+      const Group input(values.data() + group * kNvfp4Group, static_cast<size_t>(kNvfp4Group));
       const uint8_t code = best_scale(input, global);
       result.scales[group] = code;
       encode(input, e4m3_to_f32(code) * global,
-             std::span(result.codes).subspan(group * (kGroup / 2), kGroup / 2));
+             std::span(result.codes).subspan(group * (kNvfp4Group / 2), kNvfp4Group / 2));
     }
   });
   return result;

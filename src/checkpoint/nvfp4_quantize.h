@@ -1,4 +1,4 @@
-// Quantising a matrix to NVFP4, in the layout of checkpoint/nvfp4.h.
+// Quantising a matrix to NVFP4, in the layout of checkpoint/weight_format.h.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,9 @@
 // What a checkpoint's configuration says about quantisation, to refuse by name what nothing here can read.
+//
+// Lists of modules that are left alone (`ignore`, `modules_to_not_convert`, `exclude_modules`, with wildcards
+// or "re:" expressions) are not needed to read a checkpoint: the tensors of a module say what it is stored in
+// (checkpoint/stored_matrix.h), and tools disagree about what such a list means for modules that an earlier
+// tool had quantised.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +13,13 @@
 
 namespace sluice {
 
-/// `quantization_config` of config.json, or ModelOpt's separate hf_quant_config.json.
+/// `quantization_config` of config.json (also inside text_config), or ModelOpt's separate
+/// hf_quant_config.json.
 struct Quantization {
-  std::string method;  // "modelopt", "awq", "fp8"; empty: none given
-  std::string algo;    // "NVFP4"; empty: none given
-  std::string file;    // where it was said, for messages
+  std::string method;   // "modelopt", "awq", "fp8"; empty: none given
+  std::string algo;     // "NVFP4", "MIXED_PRECISION: FP8, NVFP4", "nvfp4-pack-quantized"; empty: none given
+  std::string file;     // where it was said, for messages
+  std::string refusal;  // why no weights of it can be read; empty: they can
   bool present() const { return !method.empty() || !algo.empty(); }
 };
 
@@ -23,7 +30,7 @@ Quantization read_quantization(const Config& config, const std::filesystem::path
 /// this quantisation can be read.
 void check_supported(const Quantization& quantization);
 
-/// "BF16, F16, F32, and NVFP4 as ModelOpt writes it": for messages.
+/// "BF16, F16, F32, ...": for messages.
 extern const char* const kSupportedFormats;
 
 }  // namespace sluice

@@ -135,7 +135,7 @@ ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const 
   const auto part = [&](const RowLayout::Part& numbers, const RowLayout::Part& scales, size_t half, int64_t n,
                         int64_t k, float global) {
     const std::byte* scale = scales.bytes == 0 ? nullptr : row + scales.offset + half * scales.bytes / 2;
-    return Matrix{layout.format, n, k, row + numbers.offset + half * numbers.bytes / 2, scale, global};
+    return Matrix{{layout.format, n, k, row + numbers.offset + half * numbers.bytes / 2, scale, global}};
   };
   return {part(layout.gate_up, layout.gate_up_scale, 0, inner, hidden, scalars[0]),
           part(layout.gate_up, layout.gate_up_scale, 1, inner, hidden, scalars[1]),

@@ -45,6 +45,19 @@ void add(Stream& stream, float* x, const float* y, int64_t n) {
                 });
 }
 
+void add_gated(Stream& stream, float* x, const float* y, const float* gate, int64_t rows, int64_t n) {
+  stream.launch({.name = "add_gated",
+                 .reads = {range_of(x, rows * n), range_of(y, rows * n), range_of(gate, rows)},
+                 .writes = {range_of(x, rows * n)},
+                 .flops = static_cast<uint64_t>(2 * rows * n)},
+                [=](const HostContext&) {
+                  for (int64_t r = 0; r < rows; ++r) {
+                    const float factor = 1.0f / (1.0f + std::exp(-gate[r]));
+                    for (int64_t i = r * n; i < (r + 1) * n; ++i) x[i] += factor * y[i];
+                  }
+                });
+}
+
 void silu_and_multiply_host(const float* gate, const float* up, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
 }

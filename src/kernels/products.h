@@ -29,7 +29,4 @@ Products products();
 /// Weight rows worth one piece of parallel work, for x rows of length k.
 int64_t products_grain(int64_t rows, int64_t k);
 
-/// One row of `w` as f32 [w.k].
-void decode_row(const Matrix& w, int64_t row, float* values);
-
 }  // namespace sluice

@@ -64,6 +64,21 @@ struct Bf16Rows {
   }
 };
 
+/// Four-bit codes of 16 columns, low nibble first, times `scale`.
+SLUICE_AVX2 inline Pair load_fp4(const uint8_t* codes, float scale) {
+  // Twice the e2m1 values, so that they are integers; the half goes into the scale, exactly.
+  const __m128i doubled = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
+  const __m128i mask = _mm_set1_epi8(15);
+  const __m128i even = _mm_and_si128(bytes, mask);
+  const __m128i odd = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+  const __m128i values = _mm_shuffle_epi8(doubled, _mm_unpacklo_epi8(even, odd));
+  const __m256 factor = _mm256_set1_ps(scale * 0.5f);
+  const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(values));
+  const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(values, 8)));
+  return {_mm256_mul_ps(low, factor), _mm256_mul_ps(high, factor)};
+}
+
 struct Nvfp4Rows {
   const uint8_t *codes, *scales;
   int64_t k;
@@ -74,17 +89,63 @@ struct Nvfp4Rows {
         k(w.k),
         global(w.global) {}
   SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
-    // Twice the e2m1 values, so that they are integers; the half goes into the scale, exactly.
-    const __m128i doubled = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + j * k / 2 + g * 8));
-    const __m128i mask = _mm_set1_epi8(15);
-    const __m128i even = _mm_and_si128(bytes, mask);
-    const __m128i odd = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
-    const __m128i values = _mm_shuffle_epi8(doubled, _mm_unpacklo_epi8(even, odd));
-    const __m256 scale = _mm256_set1_ps(kE4m3Values[scales[j * k / 16 + g]] * global * 0.5f);
-    const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(values));
-    const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(values, 8)));
-    return {_mm256_mul_ps(low, scale), _mm256_mul_ps(high, scale)};
+    return load_fp4(codes + j * k / 2 + g * 8, kE4m3Values[scales[j * k / 16 + g]] * global);
+  }
+};
+
+struct Mxfp4Rows {
+  const uint8_t *codes, *scales;
+  int64_t k;
+  Mxfp4Rows(const Matrix& w, int64_t first)
+      : codes(static_cast<const uint8_t*>(w.data) + first * w.k / 2),
+        scales(static_cast<const uint8_t*>(w.scale) + first * w.k / 32),
+        k(w.k) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    return load_fp4(codes + j * k / 2 + g * 8, e8m0_to_f32(scales[j * k / 32 + g / 2]));
+  }
+};
+
+/// Sixteen e4m3 codes times `scale`, as the reference multiplies them.
+SLUICE_AVX2 inline Pair load_fp8(const uint8_t* codes, float scale) {
+  // With its fields moved up by 7 bits, a code is the f16 of its value / 256: the exponents' biases differ by
+  // 8. Subnormals are right, too; only NaN is not an f16's NaN. The factor is exact.
+  const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+  const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(int16_t(0xbf80)));
+  const __m256i magnitude = _mm256_and_si256(wide, _mm256_set1_epi16(0x7f));
+  const __m256i nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f));
+  const __m256i fixed = _mm256_or_si256(halves, nan);
+  const __m256 up = _mm256_set1_ps(256.0f), factor = _mm256_set1_ps(scale);
+  const __m256 low = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(fixed)), up);
+  const __m256 high = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(fixed, 1)), up);
+  return {_mm256_mul_ps(low, factor), _mm256_mul_ps(high, factor)};
+}
+
+struct Fp8BlockRows {
+  const uint8_t* codes;
+  const float* scales;
+  int64_t k, first, blocks;
+  Fp8BlockRows(const Matrix& w, int64_t first_row)
+      : codes(static_cast<const uint8_t*>(w.data) + first_row * w.k),
+        scales(static_cast<const float*>(w.scale)),
+        k(w.k),
+        first(first_row),
+        blocks((w.k + kFp8BlockSize - 1) / kFp8BlockSize) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    const float scale = scales[(first + j) / kFp8BlockSize * blocks + g * kGroup / kFp8BlockSize];
+    return load_fp8(codes + j * k + g * kGroup, scale);
+  }
+};
+
+struct Fp8Rows {
+  const uint8_t* codes;
+  const float* scales;
+  int64_t k;
+  Fp8Rows(const Matrix& w, int64_t first)
+      : codes(static_cast<const uint8_t*>(w.data) + first * w.k),
+        scales(static_cast<const float*>(w.scale) + first),
+        k(w.k) {}
+  SLUICE_AVX2 Pair load(int64_t j, int64_t g) const {
+    return load_fp8(codes + j * k + g * kGroup, scales[j]);
   }
 };
 
@@ -166,7 +227,7 @@ SLUICE_AVX2 void decode(const Matrix& w, int64_t row, float* values) {
     _mm256_storeu_ps(values + g * kGroup + 8, pair.high);
   }
   if (w.k % kGroup == 0) return;
-  // A ragged k: only formats without groups have one, and the reference decodes them to the same values.
+  // A ragged k: the reference decodes to the same values.
   static thread_local std::vector<float> whole;
   whole.resize(static_cast<size_t>(w.k));
   decode_row(w, row, whole.data());
@@ -214,8 +275,14 @@ void products_avx2(const float* const* x, int64_t rows, const Matrix& w, int64_t
       return run<F16Rows>(x, rows, w, first, count, y);
     case WeightFormat::kBf16:
       return run<Bf16Rows>(x, rows, w, first, count, y);
+    case WeightFormat::kFp8Block:
+      return run<Fp8BlockRows>(x, rows, w, first, count, y);
+    case WeightFormat::kFp8Row:
+      return run<Fp8Rows>(x, rows, w, first, count, y);
     case WeightFormat::kNvfp4:
       return run<Nvfp4Rows>(x, rows, w, first, count, y);
+    case WeightFormat::kMxfp4:
+      return run<Mxfp4Rows>(x, rows, w, first, count, y);
   }
 }
 

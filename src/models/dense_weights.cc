@@ -1,10 +1,9 @@
 // Copies dense weights, one buffer a tensor.
 #include "models/dense_weights.h"
 
+#include <span>
 #include <string>
 #include <utility>
-
-#include "base/error.h"
 
 namespace sluice {
 
@@ -22,25 +21,29 @@ void* DenseWeightReader::upload(const void* data, size_t bytes, const std::strin
 
 Matrix DenseWeightReader::matrix(const std::string& module, int64_t n, int64_t k) {
   const StoredMatrix stored = find_matrix(checkpoint_, module, n, k);
-  Matrix matrix{stored.format, n, k, nullptr, nullptr, stored.global};
-  matrix.data = upload(stored.weight->bytes.data(), stored.weight->bytes.size(), stored.weight->name);
-  if (stored.scale != nullptr) {
-    matrix.scale = upload(stored.scale->bytes.data(), stored.scale->bytes.size(), stored.scale->name);
+  Matrix matrix{{stored.format, n, k, nullptr, nullptr, stored.global}};
+  const Tensor& weight = *stored.weight.tensor;
+  matrix.data = upload(weight.bytes.data(), weight.bytes.size(), weight.name);
+  if (stored.scale.tensor != nullptr) {
+    std::vector<std::byte> scale(scale_bytes(stored.format, n, k));
+    read_scale(stored, scale);
+    matrix.scale = upload(scale.data(), scale.size(), stored.scale.tensor->name);
   }
   return matrix;
 }
 
 Matrix DenseWeightReader::stacked(const std::string& upper, const std::string& lower, int64_t n, int64_t k) {
   const StoredMatrix parts[] = {find_matrix(checkpoint_, upper, n, k), find_matrix(checkpoint_, lower, n, k)};
-  if (parts[0].format != parts[1].format || parts[0].scale != nullptr) {
-    throw Error(ErrorCode::kUnsupported,
-                upper + " and " + lower + ": routers must be of one unquantised format, not " +
-                    std::string(name_of(parts[0].format)) + " and " + std::string(name_of(parts[1].format)));
-  }
+  const bool as_stored = parts[0].format == parts[1].format && parts[0].scale.tensor == nullptr;
+  const WeightFormat format = as_stored ? parts[0].format : WeightFormat::kF32;
   std::vector<std::byte> bytes;
-  for (const StoredMatrix& part : parts)
-    bytes.insert(bytes.end(), part.weight->bytes.begin(), part.weight->bytes.end());
-  return {parts[0].format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f};
+  for (const StoredMatrix& part : parts) {
+    const std::vector<float> values = as_stored ? std::vector<float>() : to_f32(part);
+    const std::span<const std::byte> more =
+        as_stored ? part.weight.tensor->bytes : std::as_bytes(std::span(values));
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return {{format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f}};
 }
 
 const float* DenseWeightReader::vector(const std::string& name, int64_t n) {

@@ -48,8 +48,10 @@ void expect_converted(const Checkpoint& original, const Checkpoint& converted) {
     const StoredMatrix matrix = find_matrix(converted, module, n, k);
     ASSERT_EQ(matrix.format, WeightFormat::kNvfp4);
     const auto expected = nvfp4::quantize(to_f32(*tensor), n, k, pool);
-    EXPECT_TRUE(std::ranges::equal(matrix.weight->bytes, std::as_bytes(std::span(expected.codes)))) << module;
-    EXPECT_TRUE(std::ranges::equal(matrix.scale->bytes, std::as_bytes(std::span(expected.scales)))) << module;
+    EXPECT_TRUE(std::ranges::equal(matrix.weight.tensor->bytes, std::as_bytes(std::span(expected.codes))))
+        << module;
+    EXPECT_TRUE(std::ranges::equal(matrix.scale.tensor->bytes, std::as_bytes(std::span(expected.scales))))
+        << module;
     EXPECT_EQ(matrix.global, expected.global) << module;
   }
   EXPECT_EQ(converted.tensors().size(), outputs);

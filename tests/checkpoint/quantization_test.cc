@@ -24,26 +24,68 @@ TEST(Quantization, IsAbsentWhereTheConfigSaysNothing) {
   }
 }
 
-TEST(Quantization, AcceptsNvfp4OfModelOpt) {
-  check_supported(read(R"({"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4"}})"));
-  check_supported(read(R"({"quantization_config":{"quant_method":"modelopt_fp4","quant_algo":"NVFP4"}})"));
-  check_supported(read(R"({"quantization_config":{"quant_algo":"NVFP4"}})"));
-}
+Quantization with(const std::string& fields) { return read("{\"quantization_config\":{" + fields + "}}"); }
 
-TEST(Quantization, RefusesOtherMethodsByNameWithWhatIsSupported) {
-  for (const std::string method : {"awq", "gptq", "fp8", "bitsandbytes", "mxfp4", "compressed-tensors"}) {
-    const Quantization given = read(R"({"quantization_config":{"quant_method":")" + method + "\"}}");
-    expect_error(ErrorCode::kUnsupported, {"config.json", "'" + method + "'", "BF16", "NVFP4"},
-                 [&] { check_supported(given); });
+TEST(Quantization, AcceptsWhatCanBeRead) {
+  for (
+      const char* fields :
+      {R"("quant_method":"modelopt","quant_algo":"NVFP4")",
+       R"("quant_method":"modelopt_fp4","quant_algo":"NVFP4")", R"("quant_algo":"NVFP4")",
+       R"("quant_method":"modelopt","quant_algo":"FP8","ignore":["*self_attn*"])",
+       R"("quant_method":"modelopt","quant_algo":"MIXED_PRECISION",
+           "quantized_layers":{"a":{"quant_algo":"FP8"},"b":{"quant_algo":"NVFP4","group_size":16}})",
+       R"("quant_method":"fp8","weight_block_size":[128,128],"fmt":"e4m3","modules_to_not_convert":["mlp.gate"])",
+       R"("quant_method":"fp8","weight_block_size":null)", R"("quant_method":"mxfp4")",
+       R"("quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:.*mlp.gate$"])",
+       R"("quant_method":"compressed-tensors","format":"mixed-precision","config_groups":
+           {"group_0":{"format":"float-quantized","weights":{"block_structure":[128,128]}}})"}) {
+    const Quantization given = with(fields);
+    EXPECT_TRUE(given.present()) << fields;
+    EXPECT_NO_THROW(check_supported(given)) << fields;
   }
 }
 
-TEST(Quantization, RefusesOtherAlgorithmsOfModelOptByName) {
-  for (const std::string algo : {"FP8", "W4A8_AWQ", "MIXED_PRECISION"}) {
-    const Quantization given =
-        read(R"({"quantization_config":{"quant_method":"modelopt","quant_algo":")" + algo + "\"}}");
-    expect_error(ErrorCode::kUnsupported, {"'modelopt'", "'" + algo + "'"}, [&] { check_supported(given); });
+TEST(Quantization, SaysWhatAMixtureConsistsOf) {
+  EXPECT_EQ(with(R"("quant_method":"modelopt","quant_algo":"MIXED_PRECISION",
+                    "quantized_layers":{"a":{"quant_algo":"NVFP4"},"b":{"quant_algo":"FP8"}})")
+                .algo,
+            "MIXED_PRECISION: FP8, NVFP4");
+}
+
+TEST(Quantization, IsFoundInsideTheTextConfig) {
+  const Quantization given = read(R"({"text_config":{"quantization_config":{"quant_method":"awq"}}})");
+  EXPECT_EQ(given.method, "awq");
+}
+
+TEST(Quantization, RefusesOtherMethodsByNameWithWhatIsKnown) {
+  for (const std::string method : {"awq", "gptq", "bitsandbytes", "aqlm"}) {
+    const Quantization given = with("\"quant_method\":\"" + method + "\"");
+    expect_error(
+        ErrorCode::kUnsupported,
+        {"config.json", "'" + method + "'", "compressed-tensors", "original checkpoint", "BF16", "NVFP4"},
+        [&] { check_supported(given); });
   }
+}
+
+TEST(Quantization, RefusesOtherVariantsOfKnownMethodsByName) {
+  const auto refused = [](const std::string& fields, const std::vector<std::string>& parts) {
+    const Quantization given = with(fields);
+    expect_error(ErrorCode::kUnsupported, parts, [&] { check_supported(given); });
+  };
+  refused(R"("quant_method":"modelopt","quant_algo":"W4A8_AWQ")", {"'W4A8_AWQ'", "NVFP4, W4A16_NVFP4, FP8"});
+  refused(R"("quant_method":"modelopt","quant_algo":"MIXED_PRECISION",
+             "quantized_layers":{"a":{"quant_algo":"FP8"},"b":{"quant_algo":"INT4_AWQ"}})",
+          {"'INT4_AWQ'", "MIXED_PRECISION"});
+  refused(R"("quant_method":"modelopt")", {"algorithm ''"});
+  refused(R"("quant_method":"compressed-tensors","format":"pack-quantized")",
+          {"'pack-quantized' (int4)", "nvfp4-pack-quantized"});
+  refused(R"("quant_method":"compressed-tensors","config_groups":{"g":{"format":"int-quantized"}})",
+          {"'int-quantized'"});
+  refused(R"("quant_method":"compressed-tensors","format":"float-quantized",
+             "config_groups":{"g":{"weights":{"block_structure":[64,128]}}})",
+          {"64 x 128", "128 x 128"});
+  refused(R"("quant_method":"fp8","weight_block_size":[1,128])", {"1 x 128"});
+  refused(R"("quant_method":"fp8","fmt":"e5m2")", {"'e5m2'", "e4m3"});
 }
 
 TEST(Quantization, RefusesAConfigThatNamesNoMethod) {
@@ -61,8 +103,8 @@ TEST(Quantization, IsReadFromModelOptsOwnFile) {
   };
   write("NVFP4");
   check_supported(read_quantization(Config(), folder.path()));
-  write("FP8");
-  expect_error(ErrorCode::kUnsupported, {"hf_quant_config.json", "'FP8'"},
+  write("INT4_AWQ");
+  expect_error(ErrorCode::kUnsupported, {"hf_quant_config.json", "'INT4_AWQ'"},
                [&] { check_supported(read_quantization(Config(), folder.path())); });
 }
 

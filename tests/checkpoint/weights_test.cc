@@ -75,7 +75,7 @@ TEST(FindMatrix, TakesPlainFormatsFromTheTypeOfTheTensor) {
   for (const auto& [module, format] : expected) {
     const StoredMatrix matrix = find_matrix(checkpoint, module, 1, 2);
     EXPECT_EQ(matrix.format, format);
-    EXPECT_EQ(matrix.scale, nullptr);
+    EXPECT_EQ(matrix.scale.tensor, nullptr);
     EXPECT_EQ(matrix.global, 1.0f);
     EXPECT_EQ(to_f32(matrix), (std::vector<float>{1.0f, -10.0f})) << module;
   }
@@ -112,11 +112,18 @@ TEST(FindMatrix, RefusesOtherFormatsByName) {
   set.add<int32_t>("m.qweight", DType::kI32, {1}, {1});
   expect_refused(set, ErrorCode::kUnsupported, {"m.qweight", "GPTQ", "BF16"});
   set = TensorSet();
-  set.add<uint8_t>("m.weight_packed", DType::kU8, {1}, {1});
-  expect_refused(set, ErrorCode::kUnsupported, {"compressed-tensors"});
+  set.add<int32_t>("m.weight_packed", DType::kI32, {1}, {1});
+  expect_refused(set, ErrorCode::kUnsupported, {"m.weight_packed", "int4 pack-quantized", "NVFP4"});
+  set = nvfp4_by_hand();
+  set.add<uint16_t>("m.pre_quant_scale", DType::kBf16, {1}, {0x3f80});
+  expect_refused(set, ErrorCode::kUnsupported, {"m.pre_quant_scale", "AWQ"});
   set = TensorSet();
-  set.add<uint8_t>("m.weight", DType::kF8E4m3, {1, 32}, std::vector<uint8_t>(32));
-  expect_refused(set, ErrorCode::kUnsupported, {"'m.weight'", "F8_E4M3", "NVFP4"});
+  set.add<uint8_t>("m.weight", DType::kU8, {16, 1}, std::vector<uint8_t>(16));
+  set.add<float>("m.weight.absmax", DType::kF32, {1}, {1});
+  expect_refused(set, ErrorCode::kUnsupported, {"m.weight.absmax", "bitsandbytes"});
+  set = TensorSet();
+  set.add<uint8_t>("m.weight", DType::kF8E5m2, {1, 32}, std::vector<uint8_t>(32));
+  expect_refused(set, ErrorCode::kUnsupported, {"'m.weight'", "F8_E5M2", "NVFP4"});
 }
 
 TEST(WeightFormat, CountsBytesOfNumbersAndScales) {
@@ -126,12 +133,19 @@ TEST(WeightFormat, CountsBytesOfNumbersAndScales) {
   EXPECT_EQ(weight_bytes(WeightFormat::kNvfp4, 3, 32), 48u);
   EXPECT_EQ(scale_bytes(WeightFormat::kNvfp4, 3, 32), 6u);
   EXPECT_EQ(scale_bytes(WeightFormat::kBf16, 3, 32), 0u);
+  EXPECT_EQ(weight_bytes(WeightFormat::kMxfp4, 3, 64), 96u);
+  EXPECT_EQ(scale_bytes(WeightFormat::kMxfp4, 3, 64), 6u);
+  EXPECT_EQ(weight_bytes(WeightFormat::kFp8Row, 3, 33), 99u);
+  EXPECT_EQ(scale_bytes(WeightFormat::kFp8Row, 3, 33), 12u);
+  EXPECT_EQ(weight_bytes(WeightFormat::kFp8Block, 129, 300), 38700u);
+  EXPECT_EQ(scale_bytes(WeightFormat::kFp8Block, 129, 300), 24u);  // 2 x 3 blocks, ragged at both edges
 }
 
 TEST(RowLayout, PlacesPartsOnMultiplesOfSixteenWithoutOverlap) {
   for (const WeightFormat format :
-       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBf16, WeightFormat::kNvfp4}) {
-    const RowLayout layout = row_layout(format, 48, 16);
+       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBf16, WeightFormat::kFp8Block,
+        WeightFormat::kFp8Row, WeightFormat::kNvfp4, WeightFormat::kMxfp4}) {
+    const RowLayout layout = row_layout(format, 96, 32);
     size_t position = 0;
     for (const RowLayout::Part& part :
          {layout.gate_up, layout.gate_up_scale, layout.down, layout.down_scale}) {
@@ -141,8 +155,9 @@ TEST(RowLayout, PlacesPartsOnMultiplesOfSixteenWithoutOverlap) {
       position = part.offset + part.bytes;
     }
     EXPECT_EQ(layout.row_bytes, (position + 15) / 16 * 16);
-    EXPECT_EQ(layout.gate_up.bytes, weight_bytes(format, 32, 48));
-    EXPECT_EQ(layout.down_scale.bytes, scale_bytes(format, 48, 16));
+    EXPECT_EQ(layout.gate_up.bytes, 2 * weight_bytes(format, 32, 96));
+    EXPECT_EQ(layout.gate_up_scale.bytes, 2 * scale_bytes(format, 32, 96));
+    EXPECT_EQ(layout.down_scale.bytes, scale_bytes(format, 96, 32));
   }
 }
 

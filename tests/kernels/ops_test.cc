@@ -162,9 +162,16 @@ TEST_F(Ops, RouterGivesTiesToTheLowerIdAndKnowsMoreThan256Experts) {
   EXPECT_NEAR(weights[4], 1 / total, 1e-7);
 }
 
+TEST_F(Ops, AddGatedScalesEachRowByItsSigmoid) {
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const std::vector<float> y = {10, 20, 30, 40, 50, 60}, gate = {0, 1000, -1000};
+  add_gated(*stream_, x.data(), y.data(), gate.data(), 3, 2);
+  EXPECT_EQ(x, (std::vector<float>{6, 12, 33, 44, 5, 6}));
+}
+
 /// A layer of packed experts with known matrices.
 struct ExpertCase {
-  int64_t experts = 5, hidden = 32, inner = 48, k = 3, rows = 7;
+  int64_t experts = 5, hidden = 32, inner = 64, k = 3, rows = 7;
   RowLayout layout;
   std::vector<MatrixData> gate, up, down;
   std::vector<std::byte> bytes;
@@ -265,7 +272,8 @@ TEST_P(ExpertsOf, GiveTheSameBitsAloneAndTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, ExpertsOf,
                          testing::Values(WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBf16,
-                                         WeightFormat::kNvfp4),
+                                         WeightFormat::kFp8Block, WeightFormat::kFp8Row, WeightFormat::kNvfp4,
+                                         WeightFormat::kMxfp4),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace

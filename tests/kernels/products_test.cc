@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -31,7 +32,8 @@ class ProductsOf : public testing::TestWithParam<std::tuple<WeightFormat, int64_
  protected:
   void SetUp() override {
     std::tie(format_, rows_, n_, k_) = GetParam();
-    if (format_ == WeightFormat::kNvfp4 && k_ % 16 != 0) k_ += 16 - k_ % 16;
+    const int64_t multiple = column_multiple(format_);
+    k_ = (k_ + multiple - 1) / multiple * multiple;
   }
   WeightFormat format_{};
   int64_t rows_ = 0, n_ = 0, k_ = 0;
@@ -88,9 +90,11 @@ TEST_P(ProductsOf, DependOnNeitherTheOtherRowsNorTheBlock) {
 
 INSTANTIATE_TEST_SUITE_P(FormatsAndShapes, ProductsOf,
                          testing::Combine(testing::Values(WeightFormat::kF32, WeightFormat::kF16,
-                                                          WeightFormat::kBf16, WeightFormat::kNvfp4),
-                                          testing::Values(1, 2, 3, 4, 9), testing::Values(1, 8, 35),
-                                          testing::Values(7, 16, 100, 256)),
+                                                          WeightFormat::kBf16, WeightFormat::kFp8Block,
+                                                          WeightFormat::kFp8Row, WeightFormat::kNvfp4,
+                                                          WeightFormat::kMxfp4),
+                                          testing::Values(1, 2, 3, 4, 9), testing::Values(1, 8, 35, 130),
+                                          testing::Values(7, 16, 100, 256, 272)),
                          [](const auto& test) {
                            return std::string(name_of(std::get<0>(test.param))) + "_" +
                                   std::to_string(std::get<1>(test.param)) + "x" +
@@ -102,7 +106,7 @@ TEST(Products, DecodesEveryNvfp4CodeInOrder) {
   // 16 codes in one group, low nibble first, scale 2 (0x40), global 0.5: the e2m1 values themselves.
   std::vector<uint8_t> codes = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe};
   const uint8_t scale = 0x40;
-  const Matrix w{WeightFormat::kNvfp4, 1, 16, codes.data(), &scale, 0.5f};
+  const Matrix w{{WeightFormat::kNvfp4, 1, 16, codes.data(), &scale, 0.5f}};
   std::vector<float> values(16), unit(16);
   decode_row(w, 0, values.data());
   for (size_t i = 0; i < 16; ++i) {
@@ -114,6 +118,69 @@ TEST(Products, DecodesEveryNvfp4CodeInOrder) {
     float* out = &y;
     products()(&in, 1, w, 0, 1, &out);
     EXPECT_EQ(y, kE2m1Values[i]) << "column " << i;
+  }
+}
+
+/// What products() makes of each single column of a row: 0 to k - 1.
+std::vector<float> columns_by_product(const Matrix& w) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < w.k; ++i) {
+    std::vector<float> unit(static_cast<size_t>(w.k));
+    unit[static_cast<size_t>(i)] = 1;
+    const float* in = unit.data();
+    float y = NAN;
+    float* out = &y;
+    products()(&in, 1, w, 0, 1, &out);
+    values.push_back(y);
+  }
+  return values;
+}
+
+TEST(Products, DecodesEveryFp8CodeAsItsDefinitionSays) {
+  // All codes but the two of NaN, times a scale that is no power of two.
+  for (const WeightFormat format : {WeightFormat::kFp8Row, WeightFormat::kFp8Block}) {
+    std::vector<uint8_t> codes(256);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>((i & 0x7f) == 0x7f ? 0 : i);
+    const std::vector<float> scales = {0.37f, 1.3f};  // of the row; of its two blocks
+    const Matrix w{{format, 1, 256, codes.data(), scales.data(), 1.0f}};
+    std::vector<float> values(256);
+    decode_row(w, 0, values.data());
+    const std::vector<float> multiplied = columns_by_product(w);
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const float scale = format == WeightFormat::kFp8Block && i >= 128 ? 1.3f : 0.37f;
+      EXPECT_EQ(values[i], e4m3_to_f32(codes[i]) * scale) << i;
+      EXPECT_EQ(multiplied[i], values[i]) << i;
+    }
+  }
+}
+
+TEST(Products, KeepFp8NotANumber) {
+  std::vector<uint8_t> codes(16, 0x38);
+  codes[5] = 0xff;
+  const float scale = 1;
+  const Matrix w{{WeightFormat::kFp8Row, 1, 16, codes.data(), &scale, 1.0f}};
+  const std::vector<float> ones(16, 1.0f);
+  const float* in = ones.data();
+  for (const Products multiply : {products_ref, products()}) {
+    float y = 0;
+    float* out = &y;
+    multiply(&in, 1, w, 0, 1, &out);
+    EXPECT_TRUE(std::isnan(y));
+  }
+}
+
+TEST(Products, DecodesMxfp4WithItsPowersOfTwo) {
+  // Two groups of 32 columns, scaled by 2^-127 and 2^3.
+  std::vector<uint8_t> codes(32);
+  for (size_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(i % 8 * 0x22 + 0x10);
+  const std::vector<uint8_t> scales = {0, 130};
+  const Matrix w{{WeightFormat::kMxfp4, 1, 64, codes.data(), scales.data(), 1.0f}};
+  std::vector<float> values(64);
+  decode_row(w, 0, values.data());
+  EXPECT_EQ(columns_by_product(w), values);
+  for (size_t i = 0; i < 64; ++i) {
+    const auto code = static_cast<uint8_t>(i % 2 == 0 ? codes[i / 2] & 15 : codes[i / 2] >> 4);
+    EXPECT_EQ(values[i], std::ldexp(kE2m1Values[code], i < 32 ? -127 : 3)) << i;
   }
 }
 
