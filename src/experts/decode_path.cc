@@ -190,6 +190,7 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
     gather_predictions(number + 1, *layer.planned);
   }
 
+  run_beside(compute, input);
   compute.wait(*layer.fetched);
   if (side_open_) join_side();
   if (ahead && side_) {

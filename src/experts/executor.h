@@ -19,9 +19,16 @@ struct MoeInput {
   /// and Mazur, "Fast Inference of Mixture-of-Experts Language Models with Offloading", 2023). Written on the
   /// stream that fork_lookahead() gave.
   const float* next_logits = nullptr;
+  /// Work on x that needs no routed expert (a shared expert), or empty. run() calls it once: behind the
+  /// copies that it queues, before the products that wait for them.
+  std::function<void(Stream& compute)> beside;
   float* activations = nullptr;  // scratch [rows * k, intermediate]
   float* outputs = nullptr;      // scratch [rows * k, hidden]
 };
+
+inline void run_beside(Stream& compute, const MoeInput& input) {
+  if (input.beside) input.beside(compute);
+}
 
 /// One batch of a layer: what goes in, and where the weighted sums go, y [rows, hidden]. y may lie where
 /// input.x does; the batches of one call may share activations, and outputs where the executor says so.

@@ -260,6 +260,9 @@ void StreamPass::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
   for (size_t t = first_tile_[l]; t < first_tile_[l + 1]; ++t) {
     const Tile& tile = tiles_[t];
     prefetch_until(t + ahead);
+    if (t == first_tile_[l]) {
+      for (const MoeBlock& block : blocks) run_beside(compute, block.input);
+    }
     compute.wait(*tile.half().ready);
     // Now: decode steps may have brought some of them until here.
     if (state_.settings.compare.epoch_invalidation) count_again(tile);

@@ -59,6 +59,7 @@ void TouchedPass::run(Stream& compute, const MoeInput& input, float* y) {
   state_.gather(demand, "gather touched", layer, *layer.demand, *layer.planned, n);
   demand.record(*layer.fetched);
 
+  run_beside(compute, input);
   compute.wait(*layer.fetched);
   expert_products(compute, input.x, input.routes, layer.view(row_of), 0,
                   static_cast<int32_t>(state_.shape.experts), input.activations, input.outputs);

@@ -3,7 +3,10 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "models/mixtral/mixtral.h"
 #include "models/model.h"
+#include "models/olmoe/olmoe.h"
+#include "models/qwen2_moe/qwen2_moe.h"
 #include "models/qwen3_moe/qwen3_moe.h"
 
 namespace sluice {
@@ -17,6 +20,9 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"qwen3_moe", "Qwen3MoeForCausalLM", load_qwen3_moe},
+    {"qwen2_moe", "Qwen2MoeForCausalLM", load_qwen2_moe},
+    {"mixtral", "MixtralForCausalLM", load_mixtral},
+    {"olmoe", "OlmoeForCausalLM", load_olmoe},
 };
 
 std::string known_families() {
@@ -32,9 +38,14 @@ std::string known_families() {
 std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, Device& device, const LoadOptions& options) {
   const Config& config = checkpoint.config();
   const std::string type = config.string_or({"model_type"}, "");
+  // A model with parts for images or sound keeps the language model's type one level down.
+  std::string text_type = config.object({"text_config"}).string_or({"model_type"}, "");
+  if (text_type.ends_with("_text")) text_type.resize(text_type.size() - 5);
   const std::vector<std::string> architectures = config.strings({"architectures"});
-  for (const Family& family : kFamilies) {
-    if (type == family.model_type) return family.load(checkpoint, device, options);
+  for (const std::string& known : {type, text_type}) {
+    for (const Family& family : kFamilies) {
+      if (known == family.model_type) return family.load(checkpoint, device, options);
+    }
   }
   for (const Family& family : kFamilies) {
     if (type.empty() && !architectures.empty() && architectures[0] == family.architecture) {

@@ -1,4 +1,4 @@
-// The weights of Qwen3-MoE by the names of the checkpoint.
+// The weights of a decoder of standard attention and routed experts.
 #pragma once
 
 #include <optional>
@@ -7,19 +7,24 @@
 #include "experts/host_rows.h"
 #include "models/dense_weights.h"
 #include "models/model.h"
-#include "models/qwen3_moe/config.h"
+#include "models/moe_decoder/config.h"
 
-namespace sluice::qwen3_moe {
+namespace sluice::moe_decoder {
 
 struct Attention {
   Matrix q, k, v, o;  // [heads * d, H], [kv_heads * d, H] twice, [H, heads * d]
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr,
-              *o_bias = nullptr;                     // null without attention_bias
-  const float *q_norm = nullptr, *k_norm = nullptr;  // [d]
+              *o_bias = nullptr;                     // null where the family or config.json has none
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [d], or [heads * d] and [kv_heads * d], or null
 };
 
 struct DenseMlp {
   Matrix gate, up, down;  // [I, H], [I, H], [H, I]
+};
+
+struct SharedExpert {
+  DenseMlp mlp;  // of the shared expert's width
+  Matrix gate;   // [1, H]
 };
 
 struct MoeMlp {
@@ -27,6 +32,7 @@ struct MoeMlp {
   Matrix router;       // [E, H]
   Matrix stacked;      // [2E, H]: this layer's router and the next MoE layer's; [E, H] in the last one
   Matrix next_router;  // [E, H]: the second half of it; empty in the last one
+  std::optional<SharedExpert> shared;
 };
 
 struct Layer {
@@ -46,7 +52,7 @@ struct Weights {
   std::vector<Layer> layers;
 };
 
-Weights read_weights(const Checkpoint& checkpoint, const ModelConfig& config, Device& device, Stream& stream,
-                     const LoadOptions& options);
+Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& config, Device& device,
+                     Stream& stream, const LoadOptions& options);
 
-}  // namespace sluice::qwen3_moe
+}  // namespace sluice::moe_decoder

@@ -2,14 +2,16 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "models/qwen3_moe/config.h"
+#include "models/moe_decoder/config.h"
+#include "models/moe_decoder/names.h"
 
-namespace sluice::qwen3_moe {
+namespace sluice::moe_decoder {
 
 /// Throws Error kBadFile that names the first tensor of a layer which the model would leave out although it
 /// changes what the model says: config.json then belongs to another model, or to another family. Left out
 /// without complaint: layers for multi-token prediction (num_nextn_predict_layers), scales of activations and
-/// of the KV cache, stored rotary frequencies, and what lies outside of "model.layers.".
-void refuse_unused_layer_weights(const Checkpoint& checkpoint, const ModelConfig& config);
+/// of the KV cache, stored rotary frequencies, and what lies outside of the layers.
+void refuse_unused_layer_weights(const Checkpoint& checkpoint, const DecoderConfig& config,
+                                 const Names& names);
 
-}  // namespace sluice::qwen3_moe
+}  // namespace sluice::moe_decoder

@@ -1,4 +1,5 @@
-// Qwen3-MoE: the layers, as the model's paper has them (Qwen3 Technical Report, 2025).
+// The layers of a decoder of standard attention and routed experts, as the papers of its families have them:
+// Mixtral of Experts (2024), OLMoE (2024), Qwen2 and Qwen3 Technical Reports (2024, 2025).
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,15 +11,16 @@
 #include "kernels/norm.h"
 #include "kernels/rope.h"
 #include "kernels/router.h"
-#include "models/qwen3_moe/qwen3_moe.h"
-#include "models/qwen3_moe/weights.h"
+#include "models/moe_decoder/decoder.h"
+#include "models/moe_decoder/weights.h"
 
 namespace sluice {
 namespace {
 
-using qwen3_moe::Layer;
-using qwen3_moe::ModelConfig;
-using qwen3_moe::Weights;
+using moe_decoder::DecoderConfig;
+using moe_decoder::Layer;
+using moe_decoder::QkNorm;
+using moe_decoder::Weights;
 
 /// Scratch memory of one layer's work, for up to max_rows tokens. Allocated once; nothing in it outlives a
 /// layer.
@@ -31,9 +33,10 @@ struct Workspace {
   int32_t* expert_ids;              // [rows, K]
   float* expert_weights;            // [rows, K]
   float *activations, *outputs;     // [rows * K, expert intermediate], [rows * K, H]
-  float* dense;                     // [rows, 3 * dense intermediate]
+  float* dense;                     // [rows, 3 * the wider of dense and shared intermediate]
+  float* shared_gate;               // [rows]
 
-  Workspace(Device& device, const ModelConfig& c, int64_t rows) {
+  Workspace(Device& device, const DecoderConfig& c, int64_t rows) {
     const auto floats = [&](int64_t width) {
       return buffers.emplace_back(device.allocate_array<float>(rows * width, "workspace")).as<float>();
     };
@@ -51,14 +54,15 @@ struct Workspace {
     expert_weights = floats(c.top_k);
     activations = floats(c.top_k * c.expert_intermediate);
     outputs = floats(c.top_k * c.hidden);
-    dense = floats(3 * c.dense_intermediate);
+    dense = floats(3 * std::max(c.dense_intermediate, c.shared_intermediate));
+    shared_gate = floats(1);
   }
 };
 
 /// What config.json alone tells.
-ModelInfo info_of(const ModelConfig& c) {
+ModelInfo info_of(const DecoderConfig& c) {
   ModelInfo info;
-  info.family = "qwen3_moe";
+  info.family = c.family;
   info.vocab_size = c.vocab_size;
   info.layers = c.layers;
   info.hidden = c.hidden;
@@ -72,13 +76,14 @@ ModelInfo info_of(const ModelConfig& c) {
   return info;
 }
 
-class Qwen3Moe final : public Model {
+class MoeDecoder final : public Model {
  public:
-  Qwen3Moe(const Checkpoint& checkpoint, Device& device, const LoadOptions& options)
+  MoeDecoder(const Checkpoint& checkpoint, const DecoderConfig& config, Device& device,
+             const LoadOptions& options)
       : device_(device),
-        config_(qwen3_moe::read_config(checkpoint.config())),
+        config_(config),
         load_stream_(device.make_stream()),
-        weights_(qwen3_moe::read_weights(checkpoint, config_, device, *load_stream_, options)),
+        weights_(moe_decoder::read_weights(checkpoint, config_, device, *load_stream_, options)),
         max_rows_(options.max_rows),
         workspace_(device, config_, options.max_rows) {
     fill_info();
@@ -102,7 +107,7 @@ class Qwen3Moe final : public Model {
 
   std::optional<MoeBlock> layer_to_experts(Stream& stream, int64_t l, Batch& b,
                                            MoeExecutor& experts) override {
-    const ModelConfig& c = config_;
+    const DecoderConfig& c = config_;
     const Layer& layer = weights_.layers[static_cast<size_t>(l)];
     Workspace& w = workspace_;
     rms_norm(stream, b.x(), b.rows, c.hidden, layer.input_norm, c.rms_epsilon, w.h);
@@ -111,7 +116,7 @@ class Qwen3Moe final : public Model {
     float* h = layer.moe && b.moe_x() != nullptr ? b.moe_x() : w.h;
     rms_norm(stream, b.x(), b.rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, h);
     if (layer.moe) return route(stream, *layer.moe, b, h, experts);
-    dense_block(stream, *layer.dense, b.rows);
+    dense_block(stream, *layer.dense, w.h, b.rows, c.dense_intermediate);
     add(stream, b.x(), w.branch, b.rows * c.hidden);
     return std::nullopt;
   }
@@ -128,14 +133,19 @@ class Qwen3Moe final : public Model {
   }
 
  private:
-  void attention_block(Stream& stream, const qwen3_moe::Attention& a, const Batch& b, const KvLayer& kv) {
-    const ModelConfig& c = config_;
+  void attention_block(Stream& stream, const moe_decoder::Attention& a, const Batch& b, const KvLayer& kv) {
+    const DecoderConfig& c = config_;
     Workspace& w = workspace_;
     linear(stream, w.h, b.rows, a.q, a.q_bias, w.q);
     linear(stream, w.h, b.rows, a.k, a.k_bias, w.k);
     linear(stream, w.h, b.rows, a.v, a.v_bias, w.v);
-    rms_norm(stream, w.q, b.rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
-    rms_norm(stream, w.k, b.rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
+    if (c.qk_norm == QkNorm::kEachHead) {
+      rms_norm(stream, w.q, b.rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
+      rms_norm(stream, w.k, b.rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
+    } else if (c.qk_norm == QkNorm::kWhole) {
+      rms_norm(stream, w.q, b.rows, c.heads * c.head_dim, a.q_norm, c.rms_epsilon, w.q);
+      rms_norm(stream, w.k, b.rows, c.kv_heads * c.head_dim, a.k_norm, c.rms_epsilon, w.k);
+    }
     rope(stream, w.q, b.rows, c.heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
     rope(stream, w.k, b.rows, c.kv_heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
     kv_store(stream, w.k, w.v, b.rows, b.first_position, kv);
@@ -144,9 +154,9 @@ class Qwen3Moe final : public Model {
     linear(stream, w.attended, b.rows, a.o, a.o_bias, w.branch);
   }
 
-  MoeBlock route(Stream& stream, const qwen3_moe::MoeMlp& moe, const Batch& b, const float* h,
+  MoeBlock route(Stream& stream, const moe_decoder::MoeMlp& moe, const Batch& b, const float* h,
                  MoeExecutor& experts) {
-    const ModelConfig& c = config_;
+    const DecoderConfig& c = config_;
     Workspace& w = workspace_;
     const bool own = b.moe_x() != nullptr;
     int32_t* ids = own ? b.expert_ids() : w.expert_ids;
@@ -169,15 +179,28 @@ class Qwen3Moe final : public Model {
     block.input.activations = w.activations;
     block.input.outputs = b.outputs() != nullptr ? b.outputs() : w.outputs;
     block.y = own ? b.moe_x() : w.branch;  // sums no longer need the products' input
+    if (moe.shared) {
+      block.input.beside = [this, &shared = *moe.shared, b, h](Stream& s) { shared_expert(s, shared, b, h); };
+    }
     return block;
   }
 
-  void dense_block(Stream& stream, const qwen3_moe::DenseMlp& mlp, int64_t rows) {
-    const int64_t width = config_.dense_intermediate;
+  /// Adds sigmoid(gate . h) * shared(h) to the residual stream; the routed experts' sum follows.
+  void shared_expert(Stream& stream, const moe_decoder::SharedExpert& shared, const Batch& b,
+                     const float* h) {
+    Workspace& w = workspace_;
+    linear(stream, h, b.rows, shared.gate, nullptr, w.shared_gate);
+    dense_block(stream, shared.mlp, h, b.rows, config_.shared_intermediate);
+    add_gated(stream, b.x(), w.branch, w.shared_gate, b.rows, config_.hidden);
+  }
+
+  /// Into w.branch. h [rows, H].
+  void dense_block(Stream& stream, const moe_decoder::DenseMlp& mlp, const float* h, int64_t rows,
+                   int64_t width) {
     Workspace& w = workspace_;
     float *gate = w.dense, *up = gate + rows * width, *product = up + rows * width;
-    linear(stream, w.h, rows, mlp.gate, nullptr, gate);
-    linear(stream, w.h, rows, mlp.up, nullptr, up);
+    linear(stream, h, rows, mlp.gate, nullptr, gate);
+    linear(stream, h, rows, mlp.up, nullptr, up);
     silu_and_multiply(stream, gate, up, rows * width, product);
     linear(stream, product, rows, mlp.down, nullptr, w.branch);
   }
@@ -187,13 +210,16 @@ class Qwen3Moe final : public Model {
     for (const Buffer& buffer : weights_.dense) info_.dense_bytes += buffer.bytes();
     info_.host_rows = weights_.host_rows;
     for (const LayerRows& rows : weights_.expert_rows) {
-      info_.expert_format = name_of(rows.layout.format);
+      const std::string format(name_of(rows.layout.format));
+      if (info_.expert_format.find(format) == std::string::npos) {
+        info_.expert_format += (info_.expert_format.empty() ? "" : ", ") + format;
+      }
       info_.expert_bytes += rows.bytes();
     }
   }
 
   Device& device_;
-  const ModelConfig config_;
+  const DecoderConfig config_;
   const std::unique_ptr<Stream> load_stream_;
   const Weights weights_;
   const int64_t max_rows_;
@@ -203,10 +229,10 @@ class Qwen3Moe final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> load_qwen3_moe(const Checkpoint& checkpoint, Device& device,
-                                      const LoadOptions& options) {
-  if (options.before_weights) options.before_weights(info_of(qwen3_moe::read_config(checkpoint.config())));
-  return std::make_unique<Qwen3Moe>(checkpoint, device, options);
+std::unique_ptr<Model> load_moe_decoder(const Checkpoint& checkpoint, const DecoderConfig& config,
+                                        Device& device, const LoadOptions& options) {
+  if (options.before_weights) options.before_weights(info_of(config));
+  return std::make_unique<MoeDecoder>(checkpoint, config, device, options);
 }
 
 }  // namespace sluice

@@ -1,0 +1,133 @@
+// Runs a tiny checkpoint in every way that must not show.
+#include "engine/golden_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace sluice::testing {
+namespace {
+
+constexpr int64_t kNever = int64_t{1} << 40;
+
+std::vector<int64_t> numbers_of_slots(int64_t fewest, int64_t all) {
+  std::vector<int64_t> numbers = {fewest,      fewest + 1, fewest + 2, fewest + 5, all / 4,
+                                  all / 2 + 1, all - 2,    all - 1,    all};
+  for (int64_t& number : numbers) number = std::clamp(number, fewest, all);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+GoldenModel::GoldenModel(const std::filesystem::path& folder, const std::filesystem::path& results)
+    : golden_(Golden::read(results.empty() ? folder : results)),
+      checkpoint_(Checkpoint::open(folder)),
+      device_(make_host_device(2)),
+      model_(load_model(checkpoint_, *device_, {})) {}
+
+std::unique_ptr<Runtime> GoldenModel::runtime(const ExpertSettings& settings) const {
+  return std::make_unique<Runtime>(*device_, *model_, settings);
+}
+
+Outcome GoldenModel::run(Runtime& runtime, size_t j, int64_t chunk, int64_t decode_from) const {
+  Session session(runtime, {.capacity_tokens = 0, .chunk_tokens = chunk});
+  Outcome result;
+  session.observe_routes([&](int64_t layer, std::span<const int32_t> ids, int64_t) {
+    auto& all = result.top_k[layer];
+    all.insert(all.end(), ids.begin(), ids.end());
+  });
+  session.run_all(golden_.ids[j], decode_from, [&](int64_t, std::span<const float> logits, int64_t) {
+    result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+  });
+  return result;
+}
+
+void GoldenModel::expect_logits_and_experts(double tolerance) const {
+  const auto direct = runtime({});
+  ASSERT_GE(golden_.ids.size(), 2u);
+  for (size_t j = 0; j < golden_.ids.size(); ++j) {
+    const Outcome got = run(*direct, j, 512, kNever);
+    ASSERT_EQ(got.logits.size(), golden_.logits[j].size());
+    float worst = 0;
+    for (size_t i = 0; i < got.logits.size(); ++i) {
+      const float error = std::abs(got.logits[i] - golden_.logits[j][i]);
+      if (!(error <= worst)) worst = error;  // NaN, too
+    }
+    EXPECT_LE(worst, tolerance) << "sequence " << j;
+    ASSERT_FALSE(golden_.top_k[j].empty());
+    for (const auto& [layer, want] : golden_.top_k[j]) {
+      const int64_t k = model_->info().top_k;
+      const auto& ids = got.top_k.at(layer);
+      ASSERT_EQ(ids.size(), want.size());
+      for (int64_t r = 0; r < static_cast<int64_t>(golden_.ids[j].size()); ++r) {
+        EXPECT_EQ(row_set(ids, k, r), row_set(want, k, r)) << "layer " << layer << ", row " << r;
+      }
+    }
+  }
+}
+
+void GoldenModel::expect_same_bits_for_every_cut() const {
+  const auto direct = runtime({});
+  for (size_t j = 0; j < golden_.ids.size(); ++j) {
+    const Outcome whole = run(*direct, j, 512, kNever);
+    for (const auto& [chunk, decode_from] : {std::pair<int64_t, int64_t>{1, kNever},
+                                             {7, kNever},
+                                             {64, kNever},
+                                             {512, 0},
+                                             {512, 1},
+                                             {7, 10},
+                                             {3, 5}}) {
+      EXPECT_TRUE(run(*direct, j, chunk, decode_from) == whole)
+          << "chunk " << chunk << ", decode from " << decode_from;
+    }
+  }
+}
+
+void GoldenModel::expect_greedy_text() const {
+  ASSERT_FALSE(golden_.greedy.empty());
+  const auto direct = runtime({});
+  Session session(*direct, {});
+  GenerateOptions options;
+  options.max_tokens = 24;
+  const GenerateResult result = generate(session, golden_.ids[1], options, nullptr);
+  std::vector<int32_t> all = golden_.ids[1];
+  all.insert(all.end(), result.ids.begin(), result.ids.end());
+  EXPECT_EQ(all, golden_.greedy);
+  EXPECT_EQ(result.finish_reason, FinishReason::kLength);
+}
+
+int64_t GoldenModel::fewest_slots() const {
+  std::vector<RowLayout> layouts;
+  for (const LayerRows& rows : model_->expert_rows()) {
+    if (std::find(layouts.begin(), layouts.end(), rows.layout) == layouts.end())
+      layouts.push_back(rows.layout);
+  }
+  return min_slots(expert_shape(model_->info())) * static_cast<int64_t>(layouts.size());
+}
+
+void GoldenModel::expect_same_bits_with_slots() const {
+  const auto direct = runtime({});
+  const Outcome want = run(*direct, 0, 512, kNever);
+  const ExpertShape shape = expert_shape(model_->info());
+  for (const int64_t slots : numbers_of_slots(fewest_slots(), shape.layers * shape.experts)) {
+    for (const PrefillMode mode :
+         {PrefillMode::kAuto, PrefillMode::kStream, PrefillMode::kTouched, PrefillMode::kLayerMajor}) {
+      ExpertSettings settings;
+      settings.slots = slots;
+      settings.prefill = mode;
+      settings.audit_every = 1;
+      const auto with_slots = runtime(settings);
+      EXPECT_EQ(with_slots->resident()->slots(), slots);
+      for (const auto& [chunk, decode_from] :
+           {std::pair<int64_t, int64_t>{512, kNever}, {5, kNever}, {512, 0}, {6, 11}}) {
+        EXPECT_TRUE(run(*with_slots, 0, chunk, decode_from) == want)
+            << slots << " slots, prefill " << static_cast<int>(mode) << ", chunk " << chunk
+            << ", decode from " << decode_from;
+      }
+    }
+  }
+}
+
+}  // namespace sluice::testing

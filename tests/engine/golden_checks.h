@@ -1,0 +1,54 @@
+// The checks that every tiny checkpoint with a reference's results must pass.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "engine/session.h"
+#include "models/golden.h"
+
+namespace sluice::testing {
+
+/// What a model said about a sequence: logits [n, vocab] and, by layer, experts [n, k].
+struct Outcome {
+  std::vector<float> logits;
+  std::map<int64_t, std::vector<int32_t>> top_k;
+  bool operator==(const Outcome&) const = default;
+};
+
+/// A checkpoint loaded once, and its golden.
+class GoldenModel {
+ public:
+  /// `results`: the folder with golden.safetensors, where it is another one.
+  explicit GoldenModel(const std::filesystem::path& folder, const std::filesystem::path& results = {});
+
+  const Golden& golden() const { return golden_; }
+  const Model& model() const { return *model_; }
+  std::unique_ptr<Runtime> runtime(const ExpertSettings& settings) const;
+  /// Sequence `j` in chunks, its tokens from `decode_from` on one by one.
+  Outcome run(Runtime& runtime, size_t j, int64_t chunk, int64_t decode_from) const;
+
+  /// max |logit error| <= tolerance against the reference, and the same sets of experts.
+  void expect_logits_and_experts(double tolerance) const;
+  /// Chunks and decoded tokens change no bit.
+  void expect_same_bits_for_every_cut() const;
+  void expect_greedy_text() const;
+  /// Nor do slots, of any number from the fewest to all, in any form of prefill.
+  void expect_same_bits_with_slots() const;
+  /// Slots that the layers' row layouts need at least.
+  int64_t fewest_slots() const;
+
+ private:
+  Golden golden_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace sluice::testing
