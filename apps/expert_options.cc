@@ -110,7 +110,8 @@ void ExpertOptions::add_to(Command& command) {
       .option(
           "--expert-slots", slots,
           "Slots of device memory for experts: a number, a share of all experts such as 25%, all, or auto "
-          "(without a GPU: experts are read where they lie)")
+          "(without a GPU: experts are read where they lie). Layers of several formats share them by their "
+          "number")
       .group(group)
       .show_default();
   command.option("--prefill-mode", prefill, "How a prompt's experts cross the link")

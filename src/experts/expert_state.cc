@@ -2,6 +2,8 @@
 #include "experts/expert_state.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 
 #include "base/error.h"
 #include "experts/gather.h"
@@ -39,16 +41,57 @@ Grouping group(std::span<const LayerRows> rows) {
   return g;
 }
 
-/// The part of `slots` for a pool of `pool_layers` layers. S counts slots of any size: a pool's share follows
-/// its number of layers.
-PoolSize share_of(const ExpertShape& shape, const ExpertSettings& settings, int64_t slots,
-                  size_t pool_layers) {
-  const auto count = static_cast<int64_t>(pool_layers);
-  const int64_t all = count * shape.experts;
-  PoolSize size;
-  size.slots = std::clamp(slots * count / shape.layers, std::min(min_slots(shape), all), all);
-  size.ring = ring_slots(shape, size.slots, settings.ring_slots);
-  return size;
+/// S counts slots of any size. Each pool has its layers' share of them, so that experts of all layers are
+/// resident equally often: what a slot costs and what a miss costs grow alike with the row. A pool has at
+/// least the slots of one decode step, and all of them together have `slots`. Throws Error kInvalidArgument.
+std::vector<int64_t> divide_slots(const ExpertShape& shape, int64_t slots,
+                                  const std::vector<int64_t>& pool_layers) {
+  check_slots(shape, slots);
+  std::vector<int64_t> least, most, sizes;
+  int64_t left = slots;
+  for (const int64_t count : pool_layers) {
+    most.push_back(count * shape.experts);
+    least.push_back(std::min(min_slots(shape), most.back()));
+    sizes.push_back(std::clamp(slots * count / shape.layers, least.back(), most.back()));
+    left -= sizes.back();
+  }
+  const int64_t needed = std::accumulate(least.begin(), least.end(), int64_t{0});
+  if (slots < needed) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "expert slots \"" + std::to_string(slots) + "\": at least " + std::to_string(needed) +
+                    " are needed, since the experts have rows of " + std::to_string(pool_layers.size()) +
+                    " layouts, and each has slots of its own");
+  }
+  // What rounding and the least sizes left over, one by one to the pool that is furthest from its share.
+  for (; left != 0; left += left > 0 ? -1 : 1) {
+    size_t best = sizes.size();
+    int64_t furthest = 0;
+    for (size_t p = 0; p < sizes.size(); ++p) {
+      if (left > 0 ? sizes[p] == most[p] : sizes[p] == least[p]) continue;
+      const int64_t below = slots * pool_layers[p] - sizes[p] * shape.layers;
+      const int64_t distance = left > 0 ? below : -below;
+      if (best < sizes.size() && distance <= furthest) continue;
+      best = p;
+      furthest = distance;
+    }
+    SLUICE_CHECK(best < sizes.size());
+    sizes[best] += left > 0 ? 1 : -1;
+  }
+  return sizes;
+}
+
+/// As divide_slots; a ring of a given size is divided as the slots are.
+std::vector<PoolSize> divide_pools(const ExpertShape& shape, const ExpertSettings& settings, int64_t slots,
+                                   const std::vector<int64_t>& pool_layers) {
+  std::vector<PoolSize> sizes;
+  for (const int64_t part : divide_slots(shape, slots, pool_layers)) {
+    int64_t wish = settings.ring_slots;
+    if (wish != 0 && pool_layers.size() > 1) {
+      wish = std::clamp<int64_t>(wish * part / slots, 2, std::min(part, 2 * shape.experts)) / 2 * 2;
+    }
+    sizes.push_back({part, ring_slots(shape, part, wish)});
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -84,10 +127,12 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
       layers(rows.size()),
       slot_ids(device.allocate_array<int32_t>(max_rows * shape.top_k, "slot ids")) {
   const Grouping grouping = group(rows);
+  std::vector<int64_t> counts;
+  for (const auto& list : grouping.layers) counts.push_back(static_cast<int64_t>(list.size()));
+  const std::vector<PoolSize> sizes = divide_pools(shape, settings, settings.slots, counts);
   for (size_t p = 0; p < grouping.layouts.size(); ++p) {
-    const PoolSize size = share_of(shape, settings, settings.slots, grouping.layers[p].size());
     pools.push_back(std::make_unique<ExpertPool>(device, compute, grouping.layouts[p], grouping.layers[p],
-                                                 shape.experts, size, settings.policy));
+                                                 shape.experts, sizes[p], settings.policy));
     ExpertPool& pool = *pools.back();
     if (settings.audit_every > 0) pool.log = std::make_unique<SlotLog>(device, compute, pool.most_slots());
     for (size_t i = 0; i < pool.layers.size(); ++i) {
@@ -155,10 +200,9 @@ int64_t ExpertState::slots() const {
 }
 
 std::vector<PoolSize> ExpertState::divide(int64_t slots) const {
-  check_slots(shape, slots);
-  std::vector<PoolSize> sizes;
-  for (const auto& pool : pools) sizes.push_back(share_of(shape, settings, slots, pool->layers.size()));
-  return sizes;
+  std::vector<int64_t> counts;
+  for (const auto& pool : pools) counts.push_back(static_cast<int64_t>(pool->layers.size()));
+  return divide_pools(shape, settings, slots, counts);
 }
 
 void ExpertState::resize(int64_t slots) {

@@ -101,7 +101,7 @@ struct ExpertState {
 
   /// Notes who gets the slots of `plan` on `compute`, where audits run.
   void note(SlotWrite cause, const LayerState& layer, const CopyPlan& plan);
-  /// Sets the slots of all pools together to about `slots`, between forwards; every pool keeps what lies in
+  /// Sets the slots of all pools together to `slots`, between forwards; every pool keeps what lies in
   /// the slots that stay, at its address. One host wait. Throws Error with everything as it was:
   /// kInvalidArgument for numbers that do not fit the model or the ring, kOutOfMemory.
   void resize(int64_t slots);

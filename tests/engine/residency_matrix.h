@@ -18,16 +18,22 @@ namespace sluice::testing {
 /// A loaded checkpoint with a short text; runtimes with and without slots are made from it.
 struct MatrixModel {
   explicit MatrixModel(const std::string& name);
+  MatrixModel(const std::string& name, const std::filesystem::path& folder);
   std::string name;
   Checkpoint checkpoint;
   std::unique_ptr<Device> device;
   std::unique_ptr<Model> model;
   std::vector<int32_t> ids;
+  int64_t pools = 0;  // row layouts of its experts
+
+  /// The fewest slots: those of a decode step in each pool.
+  int64_t least_slots() const { return pools * min_slots(expert_shape(model->info())); }
 };
 
-/// The demo model and the golden checkpoints, each loaded once a process.
+/// The demo model, golden checkpoints (the fifth has shared experts) and one of three formats, each loaded
+/// once a process.
 MatrixModel& matrix_model(size_t index);
-inline constexpr size_t kMatrixModels = 4;
+inline constexpr size_t kMatrixModels = 6;
 
 /// How a text is cut; runs are compared at equal cuts.
 struct Cut {

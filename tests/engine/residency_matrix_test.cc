@@ -21,7 +21,7 @@ TEST(ResidencyMatrix, HoldsEveryValueAndNoTwoEqualCombinations) {
     seen.insert(describe(c));
     const ExpertShape shape = expert_shape(matrix_model(c.model).model->info());
     if (c.settings.slots % 2 == 1) odd.insert(c.settings.slots);
-    if (c.settings.slots == min_slots(shape)) smallest.insert(c.model);
+    if (c.settings.slots == matrix_model(c.model).least_slots()) smallest.insert(c.model);
     if (c.settings.slots == shape.layers * shape.experts) largest.insert(c.model);
   }
   EXPECT_GE(seen.size(), 200u);
@@ -93,8 +93,8 @@ TEST_P(TwoSessions, OneDecodesBetweenTheLayersOfTheOthersPrompt) {
   settings.cpu.mode = cpu;
   settings.audit_every = 1;
   // Few slots: a ring of two tiles and what one decode step needs.
-  settings.slots = all_slots ? shape.layers * shape.experts : min_slots(shape) + 4;
-  settings.ring_slots = all_slots ? 0 : 4;
+  settings.slots = all_slots ? shape.layers * shape.experts : model.least_slots() + 4 * model.pools;
+  settings.ring_slots = all_slots ? 0 : 4 * model.pools;
   Runtime runtime(*model.device, *model.model, settings);
   Decoder decoder(runtime, other);
   // Every slot gets an owner, so that a pass has as much to list as there can be.
