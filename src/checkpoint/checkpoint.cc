@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "checkpoint/foreign_files.h"
 #include "checkpoint/json.h"
 
 namespace sluice {
@@ -64,6 +65,9 @@ void check_model_folder(const fs::path& folder) {
   if (!present(folder)) throw Error(ErrorCode::kNotFound, folder.string() + ": no such folder");
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
+    if (const std::string foreign = describe_foreign_weights(folder); !foreign.empty()) {
+      throw Error(ErrorCode::kUnsupported, folder.string() + ": " + foreign);
+    }
     throw Error(ErrorCode::kInvalidArgument,
                 folder.string() + ": not a folder; give the folder that holds config.json");
   }
@@ -71,6 +75,10 @@ void check_model_folder(const fs::path& folder) {
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
   check_model_folder(folder);
+  const bool weights = present(folder / kSingleFile) || present(folder / kIndexFile);
+  if (const std::string foreign = weights ? "" : describe_foreign_weights(folder); !foreign.empty()) {
+    throw Error(ErrorCode::kUnsupported, folder.string() + ": " + foreign);
+  }
   Checkpoint result;
   result.folder_ = folder;
   result.config_ = Config::read(folder / "config.json");

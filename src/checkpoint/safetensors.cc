@@ -20,6 +20,9 @@ static_assert(std::endian::native == std::endian::little, "headers and tensors a
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 constexpr size_t kLengthBytes = 8;
+// Ten times what the largest published shards have. Each costs a few hundred bytes, so a header of nothing
+// but tensors is refused before it is parsed.
+constexpr int64_t kMaxTensors = 300'000;
 
 struct Entry {
   std::string_view name;
@@ -59,6 +62,19 @@ std::string_view header_of(std::span<const std::byte> bytes, const std::string& 
     fail(file, "its header does not start with '{': this is not a safetensors file, or it is damaged");
   }
   return header;
+}
+
+// An entry has one brace. Stops at the limit, so that no more of the file is read.
+void check_number_of_tensors(std::string_view header, const std::string& file) {
+  int64_t braces = 0;
+  constexpr size_t kPiece = 1 << 16;
+  for (; !header.empty(); header.remove_prefix(std::min(header.size(), kPiece))) {
+    const std::string_view piece = header.substr(0, kPiece);
+    braces += std::count(piece.begin(), piece.end(), '{');
+    if (braces <= kMaxTensors + 2) continue;  // the header itself, and its metadata
+    fail(file, "its header describes more than " + std::to_string(kMaxTensors) +
+                   " tensors, the limit for one file: split it into shards, or download it again");
+  }
 }
 
 std::map<std::string, std::string> read_metadata(const dom::element& element, const std::string& file) {
@@ -162,6 +178,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   const std::string file = path.string();
   const std::span<const std::byte> bytes = result.file_.bytes();
   const std::string_view header = header_of(bytes, file);
+  check_number_of_tensors(header, file);
   const auto document = internal::parse_json_object(header, file + ": header");
 
   std::vector<Entry> entries;

@@ -123,6 +123,16 @@ TEST(Checkpoint, SaysWhatAFolderLacks) {
                [&] { Checkpoint::open(folder / "config.json"); });
 }
 
+TEST(Checkpoint, NamesFilesOfOtherProgramsAndWhatToUseInstead) {
+  for (const std::string name : {"model-Q4_K_M.gguf", "pytorch_model.bin", "consolidated.00.pth"}) {
+    const TemporaryFolder folder;
+    write_file_atomically(folder / name, "GGUF");
+    expect_error(ErrorCode::kUnsupported, {name, "safetensors", "NVFP4"},
+                 [&] { Checkpoint::open(folder.path()); });
+    expect_error(ErrorCode::kUnsupported, {name, "safetensors"}, [&] { Checkpoint::open(folder / name); });
+  }
+}
+
 TEST(Checkpoint, NamesTheTensorThatIsMissingOrMisshapen) {
   const TemporaryFolder folder;
   TensorSet().add<float>("w", DType::kF32, {2, 1}, {1, 2}).write_checkpoint(folder.path());

@@ -91,7 +91,7 @@ TEST(Safetensors, RefusesAHeaderLongerThanTheFile) {
 
 TEST(Safetensors, RefusesAHeaderBeyondTheLimit) {
   std::string file = raw_safetensors("{}", 0);
-  const uint64_t huge[] = {100'000'001, UINT64_MAX, UINT64_MAX - 7, uint64_t{1} << 63};
+  const uint64_t huge[] = {100'000'001, 200'000'000, UINT64_MAX, UINT64_MAX - 7, uint64_t{1} << 63};
   for (const uint64_t length : huge) {
     std::memcpy(file.data(), &length, sizeof length);
     expect_refused(file, {std::to_string(length), "100000000"});
@@ -112,6 +112,13 @@ TEST(Safetensors, RefusesNestingWithoutEndInsteadOfOverflowingTheStack) {
   std::string deep = "{\"a\":";
   deep += std::string(200'000, '[') + std::string(200'000, ']') + "}";
   expect_refused_header(deep, 0, {"not valid JSON"});
+}
+
+TEST(Safetensors, RefusesMoreTensorsThanAnyShardHasBeforeItParsesThem) {
+  std::string header = "{";
+  for (int i = 0; i < 300'002; ++i) header += "\"a\":{},";
+  // What is behind the limit is not looked at: this is no JSON.
+  expect_refused_header(header + "}", 0, {"more than 300000 tensors", "shards"});
 }
 
 TEST(Safetensors, RefusesANameThatStandsTwice) {
