@@ -181,10 +181,11 @@ Checkpoint open_unquantised(const ConvertOptions& options) {
   const auto& tensors = checkpoint.tensors();
   if (std::none_of(tensors.begin(), tensors.end(),
                    [](const Tensor* t) { return is_expert_weight(t->name); })) {
-    throw Error(ErrorCode::kUnsupported,
-                options.model.string() +
-                    ": holds no tensors named '*.mlp.experts.E.{gate,up,down}_proj.weight', "
-                    "the only experts that can be converted");
+    throw Error(
+        ErrorCode::kUnsupported,
+        options.model.string() +
+            ": holds no tensors named '*.mlp.experts.E.{gate,up,down}_proj.weight' or "
+            "'*.block_sparse_moe.experts.E.{w1,w2,w3}.weight', the only experts that can be converted");
   }
   return checkpoint;
 }

@@ -73,11 +73,15 @@ void name_shards(std::vector<ConvertShard>& shards) {
 }  // namespace
 
 bool is_expert_weight(std::string_view name) {
-  if (!drop_suffix(name, "_proj.weight")) return false;
-  if (!drop_suffix(name, ".gate") && !drop_suffix(name, ".up") && !drop_suffix(name, ".down")) return false;
+  const auto drop_one_of = [&](std::initializer_list<std::string_view> ends) {
+    return std::any_of(ends.begin(), ends.end(),
+                       [&](std::string_view end) { return drop_suffix(name, end); });
+  };
+  const bool mixtral = drop_one_of({".w1.weight", ".w2.weight", ".w3.weight"});
+  if (!mixtral && !drop_one_of({".gate_proj.weight", ".up_proj.weight", ".down_proj.weight"})) return false;
   const std::string_view all = name;
   while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
-  return name.size() < all.size() && name.ends_with(".mlp.experts.");
+  return name.size() < all.size() && name.ends_with(mixtral ? ".block_sparse_moe.experts." : ".mlp.experts.");
 }
 
 uint64_t ConvertShard::bytes() const {

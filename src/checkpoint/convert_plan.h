@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-/// Whether a tensor is a routed expert's projection: "...mlp.experts.17.gate_proj.weight".
+/// Whether a tensor is a routed expert's projection: "...mlp.experts.17.gate_proj.weight", or Mixtral's
+/// "...block_sparse_moe.experts.7.w1.weight".
 bool is_expert_weight(std::string_view name);
 
 /// One tensor of the input with what becomes of it.

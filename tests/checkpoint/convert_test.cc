@@ -222,10 +222,12 @@ TEST(Convert, RefusesWhatItCannotQuantise) {
 TEST(ConvertPlan, RecognisesRoutedExpertsOnly) {
   EXPECT_TRUE(is_expert_weight("model.layers.0.mlp.experts.0.gate_proj.weight"));
   EXPECT_TRUE(is_expert_weight("model.language_model.layers.11.mlp.experts.255.down_proj.weight"));
+  EXPECT_TRUE(is_expert_weight("model.layers.31.block_sparse_moe.experts.7.w2.weight"));
   for (const char* name :
        {"model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.shared_expert.up_proj.weight",
         "model.layers.0.mlp.experts.up_proj.weight", "model.layers.0.mlp.experts.3.up_proj.bias",
-        "model.layers.0.mlp.experts.3.q_proj.weight", "model.layers.0.mlp.experts..up_proj.weight",
+        "model.layers.0.mlp.experts.3.q_proj.weight", "model.layers.0.mlp.experts.3.w2.weight",
+        "model.layers.0.block_sparse_moe.experts.3.w4.weight", "model.layers.0.mlp.experts..up_proj.weight",
         "model.layers.0.mlp.experts.3.up_proj.weight_scale", ""}) {
     EXPECT_FALSE(is_expert_weight(name)) << name;
   }

@@ -56,5 +56,27 @@ TEST(Inventory, RecognisesQuantisedExpertsAndDenseLayers) {
   EXPECT_LT(mixed.moe_layers, 5);
 }
 
+TEST(Inventory, NamesTheFormatOfEachLayersExperts) {
+  const testing::TemporaryFolder folder;
+  testing::TensorSet()
+      .add<uint8_t>("l.layers.0.mlp.experts.0.up_proj.weight", DType::kF8E4m3, {1, 2}, {0, 0})
+      .add<float>("l.layers.0.mlp.experts.0.up_proj.weight_scale_inv", DType::kF32, {1, 1}, {1})
+      .add<uint8_t>("l.layers.1.mlp.experts.0.up_proj.weight", DType::kF8E4m3, {1, 2}, {0, 0})
+      .add<float>("l.layers.1.mlp.experts.0.up_proj.weight_scale", DType::kF32, {}, {1})
+      .add<uint8_t>("l.layers.2.mlp.experts.0.up_proj.weight_packed", DType::kU8, {1, 2}, {0, 0})
+      .add<uint8_t>("l.layers.2.mlp.experts.0.up_proj.weight_scale", DType::kF8E4m3, {1}, {0})
+      .add<float>("l.layers.2.mlp.experts.0.up_proj.weight_global_scale", DType::kF32, {1}, {1})
+      .add<uint8_t>("l.layers.3.mlp.experts.down_proj_blocks", DType::kU8, {1, 2}, {0, 0})
+      .add<uint8_t>("l.layers.3.mlp.experts.down_proj_scales", DType::kU8, {1}, {0})
+      .add<uint16_t>("l.layers.4.mlp.experts.gate_up_proj", DType::kBf16, {1, 1, 1}, {0})
+      .add<uint16_t>("l.layers.5.block_sparse_moe.experts.0.w1.weight", DType::kF16, {1, 1}, {0})
+      .write_checkpoint(folder.path());
+  const Inventory inventory = take_inventory(Checkpoint::open(folder.path()));
+  EXPECT_EQ(inventory.expert_formats,
+            (std::set<std::string>{"bf16", "f16", "fp8", "fp8_block", "mxfp4", "nvfp4"}));
+  EXPECT_EQ(inventory.moe_layers, 6);
+  EXPECT_EQ(inventory.by_kind.at(TensorKind::kExperts).tensors, 11);
+}
+
 }  // namespace
 }  // namespace sluice
