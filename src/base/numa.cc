@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/node_list.h"
 
 namespace sluice {
 namespace {
@@ -58,10 +59,16 @@ NumaPolicy parse_numa(std::string_view text, const std::vector<int>& nodes) {
 }
 
 std::vector<int> numa_nodes() {
-  // "0", "0-1" or "0,2-3".
   std::ifstream file("/sys/devices/system/node/online");
+  std::string line;
+  std::getline(file, line);
+  return parse_node_list(line);
+}
+
+std::vector<int> parse_node_list(const std::string& text) {
+  std::istringstream list(text);
   std::vector<int> nodes;
-  for (std::string range; std::getline(file, range, ',');) {
+  for (std::string range; std::getline(list, range, ',');) {
     std::istringstream numbers(range);
     int first = 0, last = 0;
     if (!(numbers >> first)) break;

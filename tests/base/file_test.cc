@@ -45,6 +45,17 @@ TEST(File, ReplacesAFileAndLeavesNoTemporaryOne) {
   EXPECT_EQ(status.st_mode & 0777u, 0600u);
 }
 
+TEST(File, AWriterThatIsGivenUpLeavesTheOldContentAndNothingElse) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "old");
+  {
+    FileWriter writer(folder / "file");
+    writer.write_at(0, std::as_bytes(std::span("new")));
+  }
+  EXPECT_EQ(read_text_file(folder / "file"), "old");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
 TEST(File, KeepsAMappingOfTheOldContentWhenAFileIsReplaced) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "a", "first");

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/expect_error.h"
+#include "base/node_list.h"
 
 namespace sluice {
 namespace {
@@ -29,6 +30,14 @@ TEST(Numa, EveryMachineHasANodeThatRunsThisThread) {
   EXPECT_EQ(std::count(nodes.begin(), nodes.end(), current_numa_node()), 1);
 }
 
+TEST(Numa, ReadsTheSystemsListOfNodes) {
+  EXPECT_EQ(parse_node_list("0\n"), (std::vector<int>{0}));
+  EXPECT_EQ(parse_node_list("0-1\n"), (std::vector<int>{0, 1}));
+  EXPECT_EQ(parse_node_list("0,2-4,7\n"), (std::vector<int>{0, 2, 3, 4, 7}));
+  EXPECT_EQ(parse_node_list(""), (std::vector<int>{0}));
+  EXPECT_EQ(parse_node_list("no list"), (std::vector<int>{0}));
+}
+
 TEST(Numa, PagesAreCountedOrTheRefusalIsNamed) {
   std::vector<char> memory(1 << 20);
   const std::string refusal = place_pages(memory.data(), 0, {}, 0);
@@ -36,10 +45,11 @@ TEST(Numa, PagesAreCountedOrTheRefusalIsNamed) {
   std::memset(memory.data(), 1, memory.size());
   PageShare share;
   add_page_share(memory.data(), memory.size(), share);
+  add_page_share(memory.data(), memory.size() / 2, share);
   uint64_t sum = 0;
   for (const auto& [node, bytes] : share.node_bytes) sum += bytes;
   if (share.unknown.empty()) {
-    EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(memory.size()), 1 << 15);
+    EXPECT_NEAR(static_cast<double>(sum), 1.5 * static_cast<double>(memory.size()), 1 << 15);
   } else {
     EXPECT_EQ(sum, 0u);
   }
