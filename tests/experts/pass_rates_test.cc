@@ -27,6 +27,19 @@ TEST(RateLearner, TakesTheLinksRateFromCopiesAlone) {
   EXPECT_NEAR(rates.rates().link_bytes_per_ms, 2000, 1);
 }
 
+TEST(RateLearner, LetsOneCopyCountForAQuarter) {
+  RateLearner rates = learner();
+  rates.add_copy(5000, 1);
+  EXPECT_DOUBLE_EQ(rates.rates().link_bytes_per_ms, 2000);
+}
+
+TEST(RateLearner, ForgetsWhatPassesTookBeforeTheMachineChanged) {
+  RateLearner rates = learner();
+  for (int i = 0; i < 40; ++i) rates.add_pass({PassWay::kTouched, 20 + i % 2, 0, 100});
+  for (int i = 0; i < 40; ++i) rates.add_pass({PassWay::kTouched, 20 + i % 2, 0, 10});
+  EXPECT_NEAR(rates.rates().compute_ms(20), 10, 2);
+}
+
 TEST(RateLearner, TellsWhatAPassTakesFromWhatItsTokensTake) {
   RateLearner rates = learner();
   for (const int64_t rows : {4, 12, 40, 12, 100}) {
