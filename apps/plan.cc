@@ -127,9 +127,15 @@ void print_lines(const PlanOptions& options) {
   }
   device_line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
               "; " + std::to_string(context) + " tokens in f32");
+  const Runtime runtime(*device, *model, settings);
+  const auto memory = model->make_batch_memory(BatchUse::kAlone, model->max_rows());
+  // Whatever was allocated and has no line of its own; a shape's expert rows are allocated, a model's mapped.
+  const uint64_t lines = info.dense_bytes + slots + (options.shape.empty() ? 0 : info.expert_bytes);
+  const uint64_t scratch = device->allocated_bytes() - std::min<uint64_t>(device->allocated_bytes(), lines);
+  device_line("scratch", scratch,
+              "; a chunk of " + std::to_string(model->max_rows()) + " tokens, slot maps and their tables");
   if (settings.slots > 0 &&
       (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
-    const Runtime runtime(*device, *model, settings);
     const BatchUse use = runtime.resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
     const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
     device_line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),

@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument, "expert slots \"" + std::string(text) + "\": " + why);
+  throw Error(ErrorCode::kInvalidArgument, "--expert-slots " + std::string(text) + ": " + why);
 }
 
 [[noreturn]] void refuse_above(std::string_view text, int64_t all) {
@@ -64,8 +64,8 @@ int64_t ring_slots(const ExpertShape& shape, int64_t slots, int64_t wish) {
   const int64_t keep = min_slots(shape);
   if (wish != 0) {
     if (wish >= 2 && wish % 2 == 0 && wish <= slots && wish <= 2 * shape.experts) return wish;
-    throw Error(ErrorCode::kInvalidArgument, "a prefill ring of " + std::to_string(wish) +
-                                                 " slots does not fit: it needs an even number from 2 to " +
+    throw Error(ErrorCode::kInvalidArgument, "--prefill-ring " + std::to_string(wish) +
+                                                 " does not fit: it needs an even number from 2 to " +
                                                  std::to_string(std::min(slots, 2 * shape.experts) / 2 * 2) +
                                                  " (two tiles within " + std::to_string(slots) +
                                                  " slots, at most two layers of " +

@@ -147,7 +147,7 @@ TEST_F(Chat, SlotsChangeBetweenTurnsWithoutChangingAnAnswer) {
                                {"--expert-slots", "25%", "--audit", "1", "--report", report});
   EXPECT_EQ(resized.out, plain.out);
   EXPECT_THAT(resized.err, HasSubstr("40 expert slots instead of 128\n"));
-  EXPECT_THAT(resized.err, HasSubstr("expert slots \"3\": at least 6 are needed"));
+  EXPECT_THAT(resized.err, HasSubstr("--expert-slots 3: at least 6 are needed"));
   EXPECT_THAT(resized.err, HasSubstr("512 expert slots instead of 40\n"));
   const Json total = read_json(report).at("total");
   EXPECT_EQ(total.at("resizes"), 2);

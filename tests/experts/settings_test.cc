@@ -15,7 +15,7 @@ const ExpertShape kDemo{.layers = 8, .experts = 64, .top_k = 6, .decode_rows = 1
 
 void expect_refused(const std::string& text, const std::vector<std::string>& parts,
                     const ExpertShape& shape = kDemo) {
-  std::vector<std::string> all = {"expert slots \"" + text + "\""};
+  std::vector<std::string> all = {"--expert-slots " + text + ":"};
   all.insert(all.end(), parts.begin(), parts.end());
   expect_error(ErrorCode::kInvalidArgument, all, [&] { parse_slots(text, shape); });
 }
@@ -87,7 +87,7 @@ TEST(Settings, AWishedRingIsTakenOrRefusedWithWhatFits) {
   EXPECT_EQ(ring_slots(kDemo, 20, 20), 20);
   const auto refused = [](int64_t slots, int64_t wish, const std::string& most) {
     expect_error(ErrorCode::kInvalidArgument,
-                 {"a prefill ring of " + std::to_string(wish) + " slots does not fit",
+                 {"--prefill-ring " + std::to_string(wish) + " does not fit",
                   "an even number from 2 to " + most, "within " + std::to_string(slots) + " slots"},
                  [&] { ring_slots(kDemo, slots, wish); });
   };
