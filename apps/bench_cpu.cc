@@ -24,6 +24,7 @@ struct BenchCpuOptions {
   BenchText text;
   int64_t rounds = 3;
   double link_gbps = 0;
+  bool as_prompt = false;
 };
 
 struct Run {
@@ -41,6 +42,21 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Of the missing experts, those that the CPU computed.
+double share_on_cpu(const ExpertReport& report, bool as_prompt) {
+  double cpu = 0, fetched = 0;
+  for (const ExpertLayerReport& layer : report.layers) {
+    cpu += static_cast<double>(layer.cpu);
+    fetched += static_cast<double>(layer.misses);
+  }
+  if (as_prompt) {
+    cpu = 0;
+    for (const PassRecord& pass : report.passes) cpu += static_cast<double>(pass.cpu_experts);
+    fetched = static_cast<double>(report.streamed_bytes) / static_cast<double>(report.layers[0].row_bytes);
+  }
+  return cpu / std::max(1.0, cpu + fetched);
+}
+
 Run run_text(const BenchCpuOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
              const std::string& mode) {
   ExpertOptions experts = options.model.experts;
@@ -50,20 +66,17 @@ Run run_text(const BenchCpuOptions& options, const LoadedModel& loaded, std::spa
   Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
   std::vector<double> times;
   auto last = Clock::now();
-  session.run_all(ids, 0, [&](int64_t, std::span<const float>, int64_t) {
+  const auto decode_from = static_cast<int64_t>(options.as_prompt ? ids.size() : 0);
+  session.run_all(ids, decode_from, [&](int64_t, std::span<const float>, int64_t rows) {
     const auto now = Clock::now();
-    times.push_back(std::chrono::duration<double, std::milli>(now - last).count());
+    times.push_back(std::chrono::duration<double, std::milli>(now - last).count() /
+                    static_cast<double>(rows));
     last = now;
   });
   const ExpertReport report = runtime.resident()->report();
-  double cpu = 0, fetched = 0;
-  for (const ExpertLayerReport& layer : report.layers) {
-    cpu += static_cast<double>(layer.cpu);
-    fetched += static_cast<double>(layer.misses);
-  }
   const std::span<const double> all(times);
-  return {mean(all), mean(all.subspan(all.size() / 2)), cpu / std::max(1.0, cpu + fetched),
-          report.cpu.verdict};
+  return {mean(all), mean(all.subspan(all.size() / 2)), share_on_cpu(report, options.as_prompt),
+          options.as_prompt ? report.cpu.passes : report.cpu.verdict};
 }
 
 void print_arm(const char* mode, const std::vector<Run>& runs, double off_ms) {
@@ -106,8 +119,9 @@ void add_bench_cpu(Command& bench) {
   Command command = bench.subcommand("cpu", "Time a token with experts on the CPU off, auto and always");
   command.footer(
       "Runs the text token by token, in each round once for each of off, auto and always, and prints\n"
-      "medians over the rounds; \"settled\" is the second half of the text. On this backend copies and\n"
-      "products take turns; only the CPU's experts run beside the link.\n"
+      "medians over the rounds; \"settled\" is the second half of the text. With --as-prompt the text goes\n"
+      "in as a prompt, in chunks (--chunk, --prefill-mode). On this backend copies and products take turns;\n"
+      "only the CPU's experts run beside the link.\n"
       "\n"
       "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
   options->model.experts.can_report = false;  // the table says it
@@ -119,6 +133,7 @@ void add_bench_cpu(Command& bench) {
               "Rate of the link in GB/s that copies from host memory keep to; 0: as fast as memory")
       .at_least(0)
       .show_default();
+  command.flag("--as-prompt", options->as_prompt, "Run the text as a prompt, not token by token");
   command.action([options] { bench_cpu(*options); });
 }
 

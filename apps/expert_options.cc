@@ -36,6 +36,8 @@ ExpertLayerReport sum(const ExpertReport& report) {
     total.touched_distinct += layer.touched_distinct;
     total.touched_misses += layer.touched_misses;
     total.touched_cpu += layer.touched_cpu;
+    total.streamed_cpu += layer.streamed_cpu;
+    total.streamed_cpu_rows += layer.streamed_cpu_rows;
     total.late += layer.late;
     total.duplicate += layer.duplicate;
   }
@@ -53,6 +55,8 @@ nlohmann::ordered_json layer_json(const ExpertLayerReport& layer) {
           {"touched", layer.touched_distinct},
           {"touched_misses", layer.touched_misses},
           {"touched_cpu", layer.touched_cpu},
+          {"streamed_cpu", layer.streamed_cpu},
+          {"streamed_cpu_rows", layer.streamed_cpu_rows},
           {"bytes",
            {{"demand", layer.misses * layer.row_bytes},
             {"predicted", layer.predicted * layer.row_bytes},
@@ -77,13 +81,14 @@ int64_t whole_number_or_auto(const char* flag, const std::string& text) {
 
 std::string describe_cpu(const CpuReport& cpu) {
   if (cpu.mode == CpuMode::kOff) return {};
-  char text[320];
-  std::snprintf(text, sizeof text,
-                "experts on the CPU: %s; %llu experts by %d thread%s, busy %.1f ms, waited for %.1f ms\n",
-                cpu.mode == CpuMode::kAlways ? "always" : ("auto, " + cpu.verdict).c_str(),
-                static_cast<unsigned long long>(cpu.totals.experts), cpu.threads, cpu.threads == 1 ? "" : "s",
-                static_cast<double>(cpu.totals.busy_ns) / 1e6,
-                static_cast<double>(cpu.totals.waited_ns) / 1e6);
+  char text[400];
+  std::snprintf(
+      text, sizeof text,
+      "experts on the CPU: %s; %llu experts by %d thread%s, busy %.1f ms, waited for %.1f ms\n",
+      cpu.mode == CpuMode::kAlways ? "always"
+                                   : ("auto, " + cpu.verdict + "; streamed prompts: " + cpu.passes).c_str(),
+      static_cast<unsigned long long>(cpu.totals.experts), cpu.threads, cpu.threads == 1 ? "" : "s",
+      static_cast<double>(cpu.totals.busy_ns) / 1e6, static_cast<double>(cpu.totals.waited_ns) / 1e6);
   return text;
 }
 
@@ -98,6 +103,7 @@ nlohmann::ordered_json cpu_json(const CpuReport& cpu) {
   if (cpu.mode == CpuMode::kAuto) {
     json["verdict"] = cpu.verdict;
     json["fetched_share"] = cpu.fraction;
+    json["pass_verdict"] = cpu.passes;
   }
   return json;
 }
@@ -243,11 +249,13 @@ std::string describe_report(const ExpertReport& report, const Device& device) {
             format_bytes(report.idle.bytes) + ")\n";
   }
   for (const PassRecord& pass : report.passes) {
-    char line[160];
-    std::snprintf(line, sizeof line,
-                  "prompt pass: %lld tokens in %lld chunks, %s, predicted %.1f ms, took %.1f ms\n",
-                  static_cast<long long>(pass.rows), static_cast<long long>(pass.chunks),
-                  std::string(name_of(pass.way)).c_str(), pass.predicted_ms, pass.actual_ms);
+    char line[200];
+    const std::string with_cpu =
+        pass.cpu_experts > 0 ? " with " + std::to_string(pass.cpu_experts) + " experts left to the CPU" : "";
+    std::snprintf(
+        line, sizeof line, "prompt pass: %lld tokens in %lld chunks, %s%s, predicted %.1f ms, took %.1f ms\n",
+        static_cast<long long>(pass.rows), static_cast<long long>(pass.chunks),
+        std::string(name_of(pass.way)).c_str(), with_cpu.c_str(), pass.predicted_ms, pass.actual_ms);
     text += line;
     if (!pass.fallback.empty()) text += "  " + pass.fallback + "\n";
   }
@@ -303,6 +311,7 @@ std::string report_json(const ExpertReport& report, const HostRowReport& rows, c
                       {"chunks", pass.chunks},
                       {"resident_rows", pass.resident_rows},
                       {"streamed_bytes", pass.streamed_bytes},
+                      {"cpu_experts", pass.cpu_experts},
                       {"predicted_bytes", pass.predicted_bytes},
                       {"predicted_ms", pass.predicted_ms},
                       {"actual_ms", pass.actual_ms}});

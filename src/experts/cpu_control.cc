@@ -8,6 +8,8 @@
 namespace sluice {
 namespace {
 
+constexpr double kNewestPass = 0.5;  // weight in the moving average
+
 double milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 double mean_row_bytes(const ExpertState& state) {
@@ -19,15 +21,17 @@ double mean_row_bytes(const ExpertState& state) {
 }  // namespace
 
 CpuControl::CpuControl(ExpertState& state, double link_bytes_per_ms) : state_(state) {
+  if (state.cpu == nullptr) return;
+  pair_ms_ = state.cpu->measure_ms();
   if (state.settings.cpu.mode == CpuMode::kAuto) {
-    share_.emplace(mean_row_bytes(state) / link_bytes_per_ms, state.cpu->measure_ms());
+    share_.emplace(mean_row_bytes(state) / link_bytes_per_ms, pair_ms_);
   }
 }
 
 // Workers that did not answer are given nothing until they have.
 bool CpuControl::ready() {
   state_.cpu_rule.reset();
-  if (state_.cpu == nullptr || (silent_ && !state_.cpu->answered())) return false;
+  if (state_.cpu == nullptr || silent()) return false;
   silent_ = false;
   return true;
 }
@@ -50,7 +54,27 @@ void CpuControl::begin_prompt(int64_t rows) {
   if (state_.cpu_rule) state_.cpu->begin_step();
 }
 
+CpuRate CpuControl::pass_rate() const {
+  // The published form without hits shares one table of slots among all passes.
+  if (state_.cpu == nullptr || silent() || state_.settings.compare.hits == HitMode::kOff) return {};
+  return {pair_ms_, state_.settings.cpu.mode == CpuMode::kAlways};
+}
+
+void CpuControl::begin_pass() {
+  if (!ready()) return;
+  in_pass_ = true;
+  state_.cpu->begin_step();
+}
+
+void CpuControl::note_pass(const CpuPassSample& pass, const PassRates& rates) {
+  if (share_) passes_.note(pass, rates);
+}
+
 void CpuControl::end_forward(bool measured) { step_ended_ = measuring_ && measured; }
+
+void CpuControl::drop_untaken() {
+  if (state_.cpu != nullptr && !state_.settings.mutations.keep_untaken_call) state_.cpu->drop(state_.compute);
+}
 
 void CpuControl::rest() {
   state_.cpu_rule.reset();
@@ -59,13 +83,14 @@ void CpuControl::rest() {
 
 StepTimes CpuControl::take_times() {
   const CpuTotals cpu = state_.cpu->totals();
-  const LinkTotals link = state_.link_meter->totals();
+  const LinkTotals link = state_.link_meter != nullptr ? state_.link_meter->totals() : LinkTotals();
   StepTimes times;
   times.step = (state_.device.now_us() - start_us_) / 1000;
   times.link = milliseconds(link.busy_ns - seen_link_.busy_ns);
   times.cpu = milliseconds(cpu.busy_ns - seen_cpu_.busy_ns);
   times.fetched = link.rows - seen_link_.rows;
   times.computed = cpu.experts - seen_cpu_.experts;
+  times.rows_computed = cpu.rows - seen_cpu_.rows;
   seen_cpu_ = cpu;
   seen_link_ = link;
   return times;
@@ -77,17 +102,21 @@ void CpuControl::after_wait(bool failed) {
     silent_ = true;
     ++silences_;
   }
-  if (!share_) return;
   const StepTimes times = take_times();
-  if (step_ended_ && !failed) share_->note(times);
-  step_ended_ = measuring_ = false;
+  if (share_ && step_ended_ && !failed) share_->note(times);
+  if (in_pass_ && times.rows_computed > 0) {
+    pair_ms_ += kNewestPass * (times.cpu / static_cast<double>(times.rows_computed) - pair_ms_);
+  }
+  step_ended_ = measuring_ = in_pass_ = false;
 }
 
 CpuReport CpuControl::report() {
   if (state_.cpu == nullptr) return {};
-  CpuReport report{state_.settings.cpu.mode, state_.cpu->threads(), state_.cpu->totals(), silences_, {}, 0};
+  CpuReport report{
+      state_.settings.cpu.mode, state_.cpu->threads(), state_.cpu->totals(), silences_, {}, {}, 0};
   if (share_) {
     report.verdict = share_->describe();
+    report.passes = passes_.describe();
     report.fraction = share_->state() == CpuShare::State::kOff ? 1 : share_->fraction();
   }
   return report;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "experts/cpu_passes.h"
 #include "experts/cpu_share.h"
 #include "experts/expert_state.h"
 
@@ -17,6 +18,7 @@ struct CpuReport {
   CpuTotals totals;
   uint64_t silences = 0;  // calls that the workers did not answer in time
   std::string verdict;    // kAuto: CpuShare::describe()
+  std::string passes;     // kAuto: CpuPasses::describe()
   double fraction = 0;    // kAuto: of the misses, those that cross the link
 };
 
@@ -30,8 +32,18 @@ class CpuControl {
   /// Whether steps with and without the CPU are being compared.
   bool in_trial() const { return share_ && share_->state() == CpuShare::State::kTrial; }
   void begin_prompt(int64_t rows);
+  /// What the cost model may reckon with in the next streaming pass.
+  CpuRate pass_rate() const;
+  /// Whether such a pass, if its forecast gives the CPU a part, is to go with it.
+  bool next_pass_with() const { return !share_ || passes_.next_with(); }
+  /// A streaming pass begins in which the CPU has a part.
+  void begin_pass();
+  /// What a streaming pass took that had a part for the CPU in its forecast; `rates` are those of now.
+  void note_pass(const CpuPassSample& pass, const PassRates& rates);
   /// Everything of the forward is queued; `measured`: it was a decode step that went well.
   void end_forward(bool measured);
+  /// A forward is over, or was given up: see CpuExperts::drop.
+  void drop_untaken();
   /// No forward is under way any more.
   void rest();
   /// After the host has waited: what the forward took. `failed`: it ended with an error.
@@ -39,11 +51,15 @@ class CpuControl {
   CpuReport report();
 
  private:
+  bool silent() const { return silent_ && !state_.cpu->answered(); }
   bool ready();
   StepTimes take_times();
 
   ExpertState& state_;
   std::optional<CpuShare> share_;  // kAuto
+  CpuPasses passes_;               // kAuto
+  double pair_ms_ = 0;             // one row of one expert in a streaming pass
+  bool in_pass_ = false;           // the CPU had a part in the forward that was queued last
   double start_us_ = 0;
   bool measuring_ = false, step_ended_ = false;
   bool silent_ = false;  // the workers have not answered a call that failed

@@ -157,6 +157,7 @@ void CpuExperts::post(Stream& compute, const MoeInput& input, const int32_t* cpu
   const int64_t rows = input.routes.rows, k = input.routes.k, n = rows * k;
   const int64_t values = rows * layers_[0].layout.hidden;
   queued_.fetch_add(1);
+  untaken_ = true;
   const auto ranges = [=, this](RangeSink& sink) {
     if (std::count(cpu_ids, cpu_ids + n, -1) == n) return;
     sink.reads(range_of(input.x, values));
@@ -187,18 +188,13 @@ void CpuExperts::post(Stream& compute, const MoeInput& input, const int32_t* cpu
 
 void CpuExperts::take(Stream& compute, const MoeInput& input, const int32_t* cpu_ids) {
   const int64_t n = input.routes.rows * input.routes.k, hidden = layers_[0].layout.hidden;
-  const LayerRows& source = layers_[static_cast<size_t>(input.layer)];
   float* outputs = input.outputs;
-  // The workers' reads and writes are declared here: the hand-shake puts them between post and this.
-  const auto ranges = [=, this, &source](RangeSink& sink) {
-    if (std::count(cpu_ids, cpu_ids + n, -1) == n) return;
-    sink.reads(range_of(ids_.as<int32_t>(), n));
+  untaken_ = false;
+  const auto ranges = [=, this, layer = input.layer, rows = input.routes.rows,
+                       k = input.routes.k](RangeSink& sink) {
+    declare_answer(sink, layer, cpu_ids, rows, k);
     for (int64_t i = 0; i < n; ++i) {
-      if (cpu_ids[i] < 0) continue;
-      sink.reads({source.row(ExpertId(cpu_ids[i])), source.layout.row_bytes});
-      sink.reads(range_of(x_.as<float>() + i / input.routes.k * hidden, hidden));
-      sink.writes(range_of(outputs_.as<float>() + i * hidden, hidden));
-      sink.writes(range_of(outputs + i * hidden, hidden));
+      if (cpu_ids[i] >= 0) sink.writes(range_of(outputs + i * hidden, hidden));
     }
   };
   compute.launch({.name = "take CPU experts",
@@ -215,6 +211,38 @@ void CpuExperts::take(Stream& compute, const MoeInput& input, const int32_t* cpu
                                  static_cast<size_t>(hidden) * sizeof(float));
                    }
                  });
+}
+
+// The workers' reads and writes belong to the operation that takes their answer: the hand-shake puts them
+// between it and post.
+void CpuExperts::declare_answer(RangeSink& sink, int64_t layer, const int32_t* ids, int64_t rows,
+                                int64_t k) const {
+  const LayerRows& source = layers_[static_cast<size_t>(layer)];
+  const int64_t n = rows * k, hidden = source.layout.hidden;
+  if (std::count(ids, ids + n, -1) == n) return;
+  sink.reads(range_of(ids_.as<int32_t>(), n));
+  for (int64_t i = 0; i < n; ++i) {
+    if (ids[i] < 0) continue;
+    sink.reads({source.row(ExpertId(ids[i])), source.layout.row_bytes});
+    sink.reads(range_of(x_.as<float>() + i / k * hidden, hidden));
+    sink.writes(range_of(outputs_.as<float>() + i * hidden, hidden));
+  }
+}
+
+void CpuExperts::drop(Stream& compute) {
+  if (!untaken_) return;
+  untaken_ = false;
+  const auto ranges = [this](RangeSink& sink) {
+    const Shared& s = *shared_;
+    if (!answered()) declare_answer(sink, s.layer, ids_.as<int32_t>(), s.rows, s.k);
+  };
+  compute.launch(
+      {.name = "drop CPU experts", .reads = {range_of(shared_, 1)}, .writes = {range_of(shared_, 1)}}, ranges,
+      [this](const HostContext&) {
+        Shared& s = *shared_;
+        if (answered() || wait_for_answer()) return;
+        note(Fault::kSilent, s.layer, ids_.as<int32_t>(), s.rows * s.k);
+      });
 }
 
 bool CpuExperts::wait_for_answer() {

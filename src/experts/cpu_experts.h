@@ -61,6 +61,9 @@ class CpuExperts {
   /// Waits for the workers' answer and puts it into the outputs of these (row, rank) pairs. The others, and
   /// after a failure all, stay as they are.
   void take(Stream& compute, const MoeInput& input, const int32_t* cpu_ids);
+  /// At the end of a forward, which may have been given up between the two: waits for an answer that nobody
+  /// has taken, so that the next call finds the block free.
+  void drop(Stream& compute);
 
   // After the host has waited for the stream:
 
@@ -94,6 +97,7 @@ class CpuExperts {
   void answer();
   void compute(int64_t layer, int64_t rows, int64_t k);
   bool wait_for_answer();
+  void declare_answer(RangeSink& sink, int64_t layer, const int32_t* ids, int64_t rows, int64_t k) const;
   void note(Fault fault, int64_t layer, const int32_t* cpu_ids, int64_t n);
   std::string describe(const Failure& failure) const;
 
@@ -111,6 +115,7 @@ class CpuExperts {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<uint64_t> queued_{0};  // post operations that the host has queued
+  bool untaken_ = false;             // the last of them has no take behind it
   std::atomic<bool> awake_{false}, stopping_{false};
   std::thread thread_;  // last: it uses the others
 };

@@ -25,7 +25,39 @@ double distinct_experts(const ExpertShape& shape, int64_t rows) {
   return experts * (1 - std::pow(1 - static_cast<double>(shape.top_k) / experts, static_cast<double>(rows)));
 }
 
+int32_t CpuPart::of(int32_t misses) const {
+  const double wish = part * misses;
+  return std::clamp(static_cast<int32_t>(round_up ? std::ceil(wish) : wish), 0, misses);
+}
+
+double streaming_ms(const PassRates& rates, double bytes, double compute_ms) {
+  const double link = rates.link_bytes_per_ms > 0 ? bytes / rates.link_bytes_per_ms : 0;
+  return rates.overlap ? std::max(link, compute_ms) : link + compute_ms;
+}
+
 namespace {
+
+constexpr double kWorthIt = 0.95;  // of a pass's time, with the CPU
+
+// Leaves a part of the misses of `pass`, a streaming one, to the CPU.
+void share_with_cpu(PassForecast& pass, const ExpertShape& shape, const PassRates& rates,
+                    const PassQuestion& question, int64_t rows) {
+  if (rates.cpu.ms_per_pair <= 0 || rates.link_bytes_per_ms <= 0 || pass.bytes <= 0) return;
+  const double row_bytes = static_cast<double>(question.row_bytes), compute = rates.compute_ms(rows);
+  const double link_ms = row_bytes / rates.link_bytes_per_ms;  // of an expert
+  const double cpu_ms =
+      rates.cpu.ms_per_pair * static_cast<double>(rows * shape.top_k) / static_cast<double>(shape.experts);
+  CpuPart cpu{link_ms / (link_ms + cpu_ms), false};
+  // Less than the products take, the link need not take.
+  if (rates.overlap) cpu.part = std::min(cpu.part, std::max(0.0, 1 - compute / pass.ms));
+  if (rates.cpu.always) cpu = kFixedCpuPart;
+  const double bytes = (1 - cpu.part) * pass.bytes;
+  const double ms = std::max(streaming_ms(rates, bytes, compute), cpu.part * pass.bytes / row_bytes * cpu_ms);
+  if (!rates.cpu.always && !(ms < kWorthIt * pass.ms)) return;
+  pass.cpu = cpu;
+  pass.bytes = bytes;
+  pass.ms = ms;
+}
 
 int64_t residents(PassWay way, const PassQuestion& question) {
   if (streams(way)) return question.listed;
@@ -41,11 +73,14 @@ PassForecast forecast_pass(PassWay way, const ExpertShape& shape, const PassRate
   PassForecast result;
   result.way = way;
   result.bytes = wanted * absent / all * static_cast<double>(question.row_bytes);
+  if (streams(way)) {
+    result.ms = streaming_ms(rates, result.bytes, rates.compute_ms(rows));
+    share_with_cpu(result, shape, rates, question, rows);
+    return result;
+  }
+  // A gather starts when the routes are known, and the products wait for it.
   const double link = rates.link_bytes_per_ms > 0 ? result.bytes / rates.link_bytes_per_ms : 0;
-  const double compute = rates.compute_ms(rows);
-  // Streamed copies run beside the products; a gather starts when the routes are known, and the products wait
-  // for it.
-  result.ms = streams(way) && rates.overlap ? std::max(link, compute) : link + compute;
+  result.ms = link + rates.compute_ms(rows);
   return result;
 }
 
@@ -59,7 +94,7 @@ PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& ra
   }
   const auto chunks = static_cast<double>(question.rows / chunk);
   const PassForecast full = forecast_pass(way, shape, rates, question, chunk);
-  PassForecast result{way, chunks * full.bytes, chunks * full.ms, false};
+  PassForecast result{way, chunks * full.bytes, chunks * full.ms, false, full.cpu};
   if (question.rows % chunk != 0) {
     const PassForecast rest = forecast_pass(way, shape, rates, question, question.rows % chunk);
     result.bytes += rest.bytes;

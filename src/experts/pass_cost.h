@@ -14,12 +14,29 @@ inline constexpr size_t kPassWays = 4;
 inline bool streams(PassWay way) { return way == PassWay::kStream || way == PassWay::kLayerMajor; }
 std::string_view name_of(PassWay way);  // "ensure", "touched", "stream", "layer-major"
 
+/// How the CPU takes part in a streaming pass.
+struct CpuRate {
+  double ms_per_pair = 0;  // one row of one expert; 0: it takes no part
+  bool always = false;     // a fixed part, whatever it takes
+};
+
+/// The part of a streamed layer's misses that does not cross the link: the CPU computes it.
+struct CpuPart {
+  double part = 0;        // in [0, 1]
+  bool round_up = false;  // else down, so that the CPU is not the slower side
+
+  int32_t of(int32_t misses) const;
+};
+/// CpuMode::kAlways: a quarter of each layer's misses, at least one.
+inline constexpr CpuPart kFixedCpuPart{0.25, true};
+
 /// Rates of this machine, refined by every pass.
 struct PassRates {
   double link_bytes_per_ms = 0;     // host rows to slots
   double compute_ms_per_pass = 0;   // through all layers, experts resident, and for each token
   double compute_ms_per_token = 0;  // both 0: not measured yet
   bool overlap = true;              // streamed copies run beside the products
+  CpuRate cpu;                      // of a streaming pass
 
   double compute_ms(int64_t rows) const {
     return compute_ms_per_pass + compute_ms_per_token * static_cast<double>(rows);
@@ -42,14 +59,20 @@ struct PassForecast {
   double bytes = 0;
   double ms = 0;
   bool fell_back = false;  // the forced way does not fit
+  CpuPart cpu;             // `bytes` are without it
 };
+
+/// A streaming pass without the CPU: the longer of link and compute, or their sum where they do not overlap.
+double streaming_ms(const PassRates& rates, double bytes, double compute_ms);
 
 /// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows).
 /// Real routes are narrower, so this is an upper estimate.
 double distinct_experts(const ExpertShape& shape, int64_t rows);
 
 /// Time of one way over all chunks. Streaming: the longer of link and compute, since they overlap; for each
-/// chunk, or once where the chunks pass layer by layer. Ensure and touched: their sum, nothing is ahead.
+/// chunk, or once where the chunks pass layer by layer. Ensure and touched: their sum, nothing is ahead. With
+/// rates.cpu a part of a streaming pass's misses is left to the CPU: so much that link and CPU finish
+/// together, and nothing where that saves less than 5 %.
 PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& rates,
                       const PassQuestion& question);
 

@@ -17,6 +17,9 @@ struct ProtocolMutations {
   bool one_predicted_plan = false;       // the predictions of all layers share one plan
   bool predict_stream_installs = false;  // a second stream writes the slot map
   bool forget_running_call = false;      // predictions may take slots of the running call
+  bool adopt_from_cpu = false;           // slots that a pass left empty for the CPU's experts are adopted
+  bool keep_untaken_call = false;        // a forward that was given up leaves its call with the workers
+  bool post_before_take = false;         // a block is handed to the workers before the last one was taken
 };
 
 namespace mutated {

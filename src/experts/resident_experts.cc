@@ -87,6 +87,7 @@ void ResidentExperts::end_decode() {
 
 void ResidentExperts::give_up_decode() {
   decode_.give_up_step();
+  cpu_->drop_untaken();
   decoding_ = false;
   current_ = pass_ != nullptr ? pass_ : &decode_;
   if (pass_ == nullptr) cpu_->rest();
@@ -111,22 +112,37 @@ PassQuestion ResidentExperts::question(int64_t rows, int64_t chunk_rows) const {
   return question;
 }
 
+PassRates ResidentExperts::rates(bool with_cpu) const {
+  PassRates rates = learner_.rates();
+  if (with_cpu) rates.cpu = cpu_->pass_rate();
+  return rates;
+}
+
 int64_t ResidentExperts::rows_together(int64_t rows, int64_t chunk_rows, int64_t most) const {
   const PrefillMode mode = state_.settings.prefill;
   const int64_t group = rows <= most ? rows : most / chunk_rows * chunk_rows;
   const bool allowed = mode == PrefillMode::kAuto || mode == PrefillMode::kLayerMajor;
   if (!allowed || group <= chunk_rows) return std::min(rows, chunk_rows);
-  const bool wins = mode == PrefillMode::kLayerMajor ||
-                    layer_major_wins(state_.shape, learner_.rates(), question(group, chunk_rows));
+  const bool wins =
+      mode == PrefillMode::kLayerMajor ||
+      layer_major_wins(state_.shape, rates(cpu_->next_pass_with()), question(group, chunk_rows));
   return wins ? group : chunk_rows;
+}
+
+PassForecast ResidentExperts::choose(const PassQuestion& question) {
+  const PrefillMode mode =
+      question.rows > question.chunk_rows ? PrefillMode::kLayerMajor : state_.settings.prefill;
+  const bool with_cpu = cpu_->next_pass_with();
+  const PassForecast choice = choose_way(mode, state_.shape, rates(with_cpu), question);
+  const PassForecast could = with_cpu ? choice : forecast(choice.way, state_.shape, rates(true), question);
+  cpu_could_ = could.cpu.part > 0;
+  return choice;
 }
 
 void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
   if (unfinished_) finish_pass();
-  const bool group = rows > chunk_rows;
-  const PassForecast choice = choose_way(group ? PrefillMode::kLayerMajor : state_.settings.prefill,
-                                         state_.shape, learner_.rates(), question(rows, chunk_rows));
+  const PassForecast choice = choose(question(rows, chunk_rows));
   record_ = {};
   record_.way = choice.way;
   record_.rows = rows;
@@ -135,6 +151,7 @@ void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   if (choice.fell_back) record_.fallback = why_touched_does_not_fit(state_, rows);
   record_.predicted_bytes = pass_bytes_ = choice.bytes;
   disturbed_ = false;
+  cpu_part_ = choice.cpu;
   state_.compute.record(*pass_from_);
   pass_start_ = std::chrono::steady_clock::now();
   try {
@@ -162,8 +179,10 @@ void ResidentExperts::open_pass(PassWay way, int64_t rows) {
     case PassWay::kLayerMajor:
       pass_ = &stream_;
       // The published base, which does without hits, leaves nothing behind either.
-      stream_.begin(state_.settings.compare.hits == HitMode::kOff ? 0 : kAdoptRows);
+      if (cpu_part_.part > 0) cpu_->begin_pass();
+      stream_.begin(state_.settings.compare.hits == HitMode::kOff ? 0 : kAdoptRows, cpu_part_);
       record_.resident_rows = stream_.resident_rows();
+      record_.cpu_experts = stream_.cpu_experts();
       break;
   }
 }
@@ -178,6 +197,7 @@ void ResidentExperts::close_pass() {
   }
   pass_ = nullptr;
   current_ = &decode_;
+  cpu_->drop_untaken();
   cpu_->rest();
 }
 
@@ -206,7 +226,11 @@ void ResidentExperts::finish_pass() {
     const auto us = state_.device.elapsed_us(stream_.first_copy_from(), stream_.first_copy_to());
     if (us) learner_.add_copy(static_cast<double>(stream_.first_copy_bytes()), *us / 1000);
   }
-  if (!disturbed_) learner_.add_pass({record_.way, record_.rows, pass_bytes_, record_.actual_ms});
+  // Beside the CPU, neither the link nor the products say how long they took.
+  if (!disturbed_ && record_.cpu_experts == 0) {
+    learner_.add_pass({record_.way, record_.rows, pass_bytes_, record_.actual_ms});
+  }
+  if (!disturbed_ && cpu_could_) note_cpu_pass();
   PassTotals& totals = totals_[static_cast<size_t>(record_.way)];
   ++totals.passes;
   totals.rows += static_cast<uint64_t>(record_.rows);
@@ -215,6 +239,11 @@ void ResidentExperts::finish_pass() {
   totals.actual_ms += record_.actual_ms;
   passes_.push_back(record_);
   if (passes_.size() > kPassHistory) passes_.pop_front();
+}
+
+void ResidentExperts::note_cpu_pass() {
+  const double misses = pass_bytes_ + static_cast<double>(stream_.cpu_bytes());
+  cpu_->note_pass({record_.cpu_experts > 0, record_.rows, misses, record_.actual_ms}, learner_.rates());
 }
 
 void ResidentExperts::forget_slots() {
@@ -329,7 +358,8 @@ ExpertReport ResidentExperts::report() {
     report.layers.push_back({c.distinct, c.hits, c.fetched, c.misses - c.fetched, c.predicted,
                              c.predicted_used, c.stalls, touched[l].distinct,
                              touched[l].misses - touched[l].cpu, touched[l].cpu, forecasts[l], row,
-                             decode_.arrivals().late()[l], arrivals[l].again + streamed[l].again});
+                             streamed[l].cpu, streamed[l].cpu_rows, decode_.arrivals().late()[l],
+                             arrivals[l].again + streamed[l].again});
     report.late_bytes += report.layers.back().late * row;
     report.duplicate_bytes += report.layers.back().duplicate * row;
     report.demand_bytes += c.fetched * row;

@@ -28,6 +28,7 @@ struct PassRecord {
   int64_t chunks = 1;
   int64_t resident_rows = 0;  // at its begin
   uint64_t streamed_bytes = 0;
+  int64_t cpu_experts = 0;     // of the others, those that were left to the CPU
   double predicted_bytes = 0;  // as the way was chosen
   double predicted_ms = 0, actual_ms = 0;
   std::string fallback;  // why a forced way was not taken
@@ -49,6 +50,7 @@ struct ExpertLayerReport {
   uint64_t touched_distinct = 0, touched_misses = 0, touched_cpu = 0;
   ForecastCounters forecast;
   uint64_t row_bytes = 0;
+  uint64_t streamed_cpu = 0, streamed_cpu_rows = 0;  // of streaming passes: StreamCounters
   uint64_t late = 0;       // of predicted_used, experts that the layer had to wait for
   uint64_t duplicate = 0;  // experts that crossed the link although they lay in a slot or were on their way
 };
@@ -130,7 +132,10 @@ class ResidentExperts final : public MoeExecutor {
  private:
   void measure_link();
   PassQuestion question(int64_t rows, int64_t chunk_rows) const;
+  PassRates rates(bool with_cpu) const;
+  PassForecast choose(const PassQuestion& question);
   void finish_pass();
+  void note_cpu_pass();
   double pass_ms() const;
   void open_pass(PassWay way, int64_t rows);
   void close_pass();
@@ -149,6 +154,8 @@ class ResidentExperts final : public MoeExecutor {
   double pass_bytes_ = 0;    // as predicted, or as streamed
   bool unfinished_ = false;  // everything of a pass is queued, and has not been seen to end
   bool disturbed_ = false;   // a decode step ran inside
+  bool cpu_could_ = false;   // the forecast of the pass had a part for the CPU
+  CpuPart cpu_part_;         // that it has got
   std::unique_ptr<Event> pass_from_, pass_to_, copy_from_, copy_to_;
   std::chrono::steady_clock::time_point pass_start_;
   std::deque<PassRecord> passes_;

@@ -12,6 +12,8 @@ namespace sluice {
 
 StreamPass::StreamPass(ExpertState& state)
     : state_(state),
+      on_cpu_(state.layers.size(), ExpertSet(static_cast<int32_t>(state.shape.experts))),
+      uses_cpu_(state.layers.size()),
       begun_(state.device.make_event("begin")),
       first_copy_from_(state.device.make_event("first copy from")),
       first_copy_to_(state.device.make_event("first copy to")) {
@@ -70,7 +72,7 @@ void StreamPass::make_tiles() {
   first_tile_.push_back(tiles_.size());
 }
 
-void StreamPass::begin(int64_t adopt_rows) {
+void StreamPass::begin(int64_t adopt_rows, const CpuPart& cpu) {
   SLUICE_CHECK_MSG(!state_.pass_open, "two passes at once");
   state_.pass_open = true;
   adopt_rows_ = adopt_rows;
@@ -81,6 +83,7 @@ void StreamPass::begin(int64_t adopt_rows) {
   state_.compute.record(*begun_);
   copy_stream().wait(*begun_);
   read_residents();
+  choose_for_cpu(cpu);
   write_table();
   if (!state_.settings.mutations.unlist_at_begin) return;
   for (const Ring& ring : rings_) mutated::unlist_all(state_.compute, ring.pool->map.view());
@@ -139,6 +142,28 @@ void StreamPass::read_residents() {
   }
 }
 
+// The last ones by number: the others still lie in few runs, and tiles at the end of a layer may be empty.
+void StreamPass::choose_for_cpu(const CpuPart& cpu) {
+  const auto experts = static_cast<int32_t>(state_.shape.experts);
+  const bool may = state_.settings.compare.hits != HitMode::kOff;
+  cpu_experts_ = 0;
+  cpu_bytes_ = 0;
+  for (size_t l = 0; l < state_.layers.size(); ++l) {
+    int32_t misses = 0;
+    for (int32_t e = 0; e < experts; ++e) misses += resident(l, e) ? 0 : 1;
+    int32_t left = may ? cpu.of(misses) : 0;
+    uses_cpu_[l] = left > 0;
+    cpu_experts_ += left;
+    cpu_bytes_ += static_cast<uint64_t>(left) * state_.layers[l].pool->layout.row_bytes;
+    on_cpu_[l] = ExpertSet(experts);
+    for (int32_t e = experts - 1; left > 0; --e) {
+      if (resident(l, e)) continue;
+      on_cpu_[l].insert(e);
+      --left;
+    }
+  }
+}
+
 void StreamPass::write_table() {
   // Without hits all passes share one table. No host wait says when an earlier copy of it has run, so it is
   // written once.
@@ -149,8 +174,9 @@ void StreamPass::write_table() {
   for (const Tile& tile : tiles_) {
     for (int32_t e = tile.first; e < tile.last; ++e) {
       const size_t at = index(tile.layer, e);
-      table[at] = in_place && hit_slot_[at] >= 0 ? hit_slot_[at]
-                                                 : static_cast<int32_t>(tile.first_slot()) + e - tile.first;
+      table[at] = on_cpu_[tile.layer].contains(e)  ? -1
+                  : in_place && hit_slot_[at] >= 0 ? hit_slot_[at]
+                                                   : static_cast<int32_t>(tile.first_slot()) + e - tile.first;
     }
   }
   state_.compute.copy("pass table", table_.data(), table, host_table_.bytes());
@@ -173,9 +199,9 @@ void StreamPass::prefetch(const Tile& tile) {
   // Missing experts that follow each other cross as one entry: host rows and region slots both lie in order.
   std::vector<CopyEntry> entries;
   for (int32_t e = tile.first; e < tile.last; ++e) {
-    if (resident(tile.layer, e)) continue;
+    if (!crosses(tile.layer, e)) continue;
     const int32_t run = e;
-    while (e + 1 < tile.last && !resident(tile.layer, e + 1)) ++e;
+    while (e + 1 < tile.last && crosses(tile.layer, e + 1)) ++e;
     const size_t bytes = static_cast<size_t>(e + 1 - run) * row;
     entries.push_back(
         {layer.pool->slot(tile.first_slot() + run - tile.first), layer.rows->row(ExpertId(run)), bytes});
@@ -195,7 +221,7 @@ void StreamPass::count_again(const Tile& tile) {
   const LayerState& layer = state_.layers[tile.layer];
   ExpertSet streamed(static_cast<int32_t>(state_.shape.experts));
   for (int32_t e = tile.first; e < tile.last; ++e) {
-    if (!resident(tile.layer, e)) streamed.insert(e);
+    if (crosses(tile.layer, e)) streamed.insert(e);
   }
   count_streamed_again(state_.compute, layer.pool->map.view(), layer.local, streamed,
                        counters_.as<StreamCounters>() + tile.layer);
@@ -231,11 +257,16 @@ void StreamPass::adopt(const Tile& tile, const MoeInput& input, int64_t rows) {
   const LayerState& layer = state_.layers[tile.layer];
   int32_t* where = region_slots_.as<int32_t>();
   const int64_t experts = state_.shape.experts;
+  const ExpertSet nowhere = state_.settings.mutations.adopt_from_cpu
+                                ? ExpertSet(static_cast<int32_t>(experts))
+                                : on_cpu_[tile.layer];
   state_.compute.launch({.name = "slots of the tile", .writes = {range_of(where, experts)}},
-                        [where, experts, first = tile.first, last = tile.last,
+                        [where, experts, nowhere, first = tile.first, last = tile.last,
                          slot = static_cast<int32_t>(tile.first_slot())](const HostContext&) {
                           std::fill(where, where + experts, -1);
-                          for (int32_t e = first; e < last; ++e) where[e] = slot + e - first;
+                          for (int32_t e = first; e < last; ++e) {
+                            if (!nowhere.contains(e)) where[e] = slot + e - first;
+                          }
                         });
   const int64_t n = rows * input.routes.k;
   const int32_t* ids = input.routes.ids + input.routes.rows * input.routes.k - n;
@@ -252,11 +283,30 @@ void StreamPass::run(Stream& compute, const MoeInput& input, float* y) {
   run_blocks(compute, {&block, 1});
 }
 
+void StreamPass::post_block(Stream& compute, const MoeBlock& block) {
+  const MoeInput& input = block.input;
+  const auto l = static_cast<size_t>(input.layer);
+  route_to_cpu(compute, on_cpu_[l], input.routes.ids, input.routes.rows * input.routes.k,
+               state_.cpu_ids_scratch(), counters_.as<StreamCounters>() + l);
+  state_.cpu->post(compute, input, state_.cpu_ids_scratch());
+}
+
+void StreamPass::take_block(Stream& compute, std::span<const MoeBlock> blocks, size_t number) {
+  const bool next = number + 1 < blocks.size();
+  const bool early = state_.settings.mutations.post_before_take;
+  if (next && early) post_block(compute, blocks[number + 1]);
+  state_.cpu->take(compute, blocks[number].input, state_.cpu_ids_scratch());
+  if (next && !early) post_block(compute, blocks[number + 1]);
+}
+
 void StreamPass::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
   const auto l = static_cast<size_t>(blocks.front().input.layer);
   const LayerState& layer = state_.layers[l];
   const int32_t* row_of = table_.as<int32_t>() + index(l, 0);
   const size_t ahead = state_.settings.compare.overlap ? 2 : 1;
+  const size_t tiles = first_tile_[l + 1] - first_tile_[l];
+  size_t products = 0;  // of this layer, so far: tiles x blocks in the end
+  if (uses_cpu_[l]) post_block(compute, blocks.front());
   for (size_t t = first_tile_[l]; t < first_tile_[l + 1]; ++t) {
     const Tile& tile = tiles_[t];
     prefetch_until(t + ahead);
@@ -271,6 +321,7 @@ void StreamPass::run_blocks(Stream& compute, std::span<const MoeBlock> blocks) {
       const MoeInput& input = block.input;
       expert_products(compute, input.x, input.routes, layer.view(row_of), tile.first, tile.last,
                       input.activations, input.outputs);
+      if (uses_cpu_[l] && ++products % tiles == 0) take_block(compute, blocks, products / tiles - 1);
       // At once, so that blocks whose experts cross in one tile can share the memory of their outputs.
       if (t + 1 == first_tile_[l + 1]) {
         expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, block.y);

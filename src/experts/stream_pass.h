@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "experts/expert_state.h"
+#include "experts/pass_cost.h"
 #include "experts/stream_counters.h"
 
 namespace sluice {
@@ -16,14 +17,19 @@ namespace sluice {
 ///   compute: begin (unmaps the region, floor = R, lists residents) -> [begin] -> copy: first copies
 ///   copy: copies of tile n -> [ready b] -> compute: products of tile n -> [released b] -> copy: copies of
 ///   tile n + 2
+/// With the CPU, a part of each layer's misses does not cross. Which ones is fixed at begin, before anything
+/// is routed. The blocks of a layer are handed to the workers one after the other, spread over the layer's
+/// products:
+///   compute: post block 0, products, take block 0, post block 1, products, ...; sums of a block behind its
+///   take
 /// In place of one host wait a pass, at begin: the host reads which experts are resident.
 class StreamPass final : public MoeExecutor {
  public:
   explicit StreamPass(ExpertState& state);
 
   /// Opens the pass. `adopt_rows`: the experts of the last so many rows of each call stay resident
-  /// afterwards.
-  void begin(int64_t adopt_rows);
+  /// afterwards. `cpu`: of each layer's misses the part that the CPU computes; none with HitMode::kOff.
+  void begin(int64_t adopt_rows, const CpuPart& cpu = {});
   /// Layers come in order, each once.
   void run(Stream& compute, const MoeInput& input, float* y) override;
   /// Each tile crosses once and serves all blocks. They may share outputs unless splits_layers().
@@ -46,6 +52,9 @@ class StreamPass final : public MoeExecutor {
   const Event& first_copy_from() const { return *first_copy_from_; }
   const Event& first_copy_to() const { return *first_copy_to_; }
   int64_t resident_rows() const { return resident_rows_; }
+  /// Experts that this pass leaves to the CPU.
+  int64_t cpu_experts() const { return cpu_experts_; }
+  uint64_t cpu_bytes() const { return cpu_bytes_; }
   /// Of every layer, in device memory.
   const StreamCounters* counters() const { return counters_.as<StreamCounters>(); }
 
@@ -72,6 +81,7 @@ class StreamPass final : public MoeExecutor {
   void make_tiles();
   void begin_regions();
   void read_residents();
+  void choose_for_cpu(const CpuPart& cpu);
   void write_table();
   void prefetch_until(size_t count);
   void prefetch(const Tile& tile);
@@ -79,7 +89,12 @@ class StreamPass final : public MoeExecutor {
   void gather_hits(const Tile& tile);
   void adopt_last(const Tile& tile, std::span<const MoeBlock> blocks);
   void adopt(const Tile& tile, const MoeInput& input, int64_t rows);
+  void post_block(Stream& compute, const MoeBlock& block);
+  void take_block(Stream& compute, std::span<const MoeBlock> blocks, size_t number);
   bool resident(size_t layer, int32_t expert) const { return hit_slot_[index(layer, expert)] >= 0; }
+  bool crosses(size_t layer, int32_t expert) const {
+    return !resident(layer, expert) && !on_cpu_[layer].contains(expert);
+  }
   size_t index(size_t layer, int32_t expert) const {
     return layer * static_cast<size_t>(state_.shape.experts) + static_cast<size_t>(expert);
   }
@@ -91,8 +106,12 @@ class StreamPass final : public MoeExecutor {
   std::vector<size_t> first_tile_;  // of each layer, and the end
   size_t prefetched_ = 0;           // tiles
   std::vector<int32_t> hit_slot_;   // [L, E]: the slot of a listed resident, or -1
-  Buffer snapshot_;                 // pinned: slot_of and listed of every pool, as begin left them
-  Buffer host_table_, table_;       // [L, E]: the pool row of each expert during this pass
+  std::vector<ExpertSet> on_cpu_;   // [L]
+  std::vector<bool> uses_cpu_;      // [L]
+  int64_t cpu_experts_ = 0;
+  uint64_t cpu_bytes_ = 0;
+  Buffer snapshot_;            // pinned: slot_of and listed of every pool, as begin left them
+  Buffer host_table_, table_;  // [L, E]: the pool row of each expert during this pass
   bool table_written_ = false;
   std::vector<Buffer> hit_plans_;  // for hits gathered on the device
   Buffer region_slots_;            // [2][E]: where adoption finds a tile's experts

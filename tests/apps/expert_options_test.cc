@@ -62,17 +62,17 @@ class ExpertFlags : public ::testing::Test {
 
 TEST_F(ExpertFlags, BadNumbersOfSlotsAreOneLine) {
   expect_refusal(eval({"--expert-slots", "many"}),
-                 {"expert slots \"many\"", "a number, a percentage such as 25%, all or auto"});
-  expect_refusal(eval({"--expert-slots", "1"}), {"\"1\"", "at least 2 are needed"});
-  expect_refusal(eval({"--expert-slots", "25"}), {"\"25\"", "only 24 experts"});
+                 {"--expert-slots many:", "a number, a percentage such as 25%, all or auto"});
+  expect_refusal(eval({"--expert-slots", "1"}), {"--expert-slots 1:", "at least 2 are needed"});
+  expect_refusal(eval({"--expert-slots", "25"}), {"--expert-slots 25:", "only 24 experts"});
   expect_refusal(eval({"--expert-slots", "5%"}), {"rounds to 1 slots", "at least 2 are needed"});
   expect_refusal(eval({"--expert-slots", "101%"}), {"more than 100%"});
 }
 
 TEST_F(ExpertFlags, BadRingsAndBudgetsAreOneLine) {
   expect_refusal(eval({"--expert-slots", "8", "--prefill-ring", "10"}),
-                 {"a prefill ring of 10 slots does not fit", "an even number from 2 to 8"});
-  expect_refusal(eval({"--expert-slots", "8", "--prefill-ring", "3"}), {"ring of 3 slots"});
+                 {"--prefill-ring 10 does not fit", "an even number from 2 to 8"});
+  expect_refusal(eval({"--expert-slots", "8", "--prefill-ring", "3"}), {"--prefill-ring 3 does not fit"});
   expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "0"}),
                  {"--lookahead-budget 0", "a number from 1 up, or auto"});
   expect_refusal(eval({"--expert-slots", "8", "--lookahead-budget", "4x"}), {"--lookahead-budget 4x"});
@@ -215,10 +215,15 @@ TEST_F(ExpertFlags, ExpertsOnTheCpuWriteTheSameFileAndAreReported) {
   EXPECT_GT(always_total.at("cpu"), 0);
   EXPECT_EQ(always_total.at("misses"), 0);
   EXPECT_EQ(always_total.at("cpu_experts").at("mode"), "always");
-  EXPECT_EQ(always_total["cpu_experts"].at("experts"), always_total["cpu"]);
+  EXPECT_EQ(always_total["cpu_experts"].at("experts"), always_total["cpu"].get<uint64_t>() +
+                                                           always_total["touched_cpu"].get<uint64_t>() +
+                                                           always_total["streamed_cpu"].get<uint64_t>());
+  EXPECT_GT(always_total["streamed_cpu"], 0);
+  EXPECT_GT(always_total["passes"][0].at("cpu_experts"), 0);
   EXPECT_EQ(always_total["cpu_experts"].at("silences"), 0);
   EXPECT_EQ(auto_total.at("cpu_experts").at("mode"), "auto");
   EXPECT_TRUE(auto_total["cpu_experts"].at("verdict").is_string());
+  EXPECT_TRUE(auto_total["cpu_experts"].at("pass_verdict").is_string());
 }
 
 TEST_F(ExpertFlags, EveryForwardsPassIsReportedWithItsWay) {

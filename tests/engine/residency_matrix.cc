@@ -58,7 +58,7 @@ uint64_t absent_bytes(const ExpertReport& report, const ExpertShape& shape) {
   uint64_t bytes = 0;
   for (const PassRecord& pass : report.passes) {
     if (!streams(pass)) continue;
-    bytes += static_cast<uint64_t>(shape.layers * shape.experts - pass.resident_rows) *
+    bytes += static_cast<uint64_t>(shape.layers * shape.experts - pass.resident_rows - pass.cpu_experts) *
              report.layers.front().row_bytes;
   }
   return bytes;
@@ -105,7 +105,8 @@ void expect_counters(const ExpertReport& report, const std::vector<ForwardUse>& 
     EXPECT_EQ(layer.routed, layer.hits + layer.misses + layer.cpu);
     EXPECT_TRUE(mode != CpuMode::kOff || layer.cpu == 0);
     EXPECT_TRUE(mode != CpuMode::kAlways || layer.misses == 0);
-    on_cpu += layer.cpu + layer.touched_cpu;
+    on_cpu += layer.cpu + layer.touched_cpu + layer.streamed_cpu;
+    EXPECT_LE(layer.streamed_cpu, layer.streamed_cpu_rows);
     EXPECT_EQ(layer.touched_distinct, touched[l]);
     EXPECT_LE(layer.touched_misses + layer.touched_cpu, layer.touched_distinct);
     EXPECT_LE(layer.predicted_used, layer.predicted);
@@ -139,6 +140,18 @@ std::vector<int64_t> other_sizes(const Combination& c, const MatrixModel& model)
                 least = std::max(model.least_slots(), c.settings.ring_slots);
   return {std::min(all, c.settings.slots + 5), std::max(least, c.settings.slots - 3), all, least,
           c.settings.slots};
+}
+
+// A pass with --cpu-experts always leaves some of its misses to the CPU, whatever else is set.
+void expect_cpu_part(const Combination& c, const ExpertShape& shape, const PassRecord& pass) {
+  const int64_t misses = shape.layers * shape.experts - pass.resident_rows;
+  const bool may = c.settings.cpu.mode != CpuMode::kOff && c.settings.compare.hits != HitMode::kOff;
+  if (!streams(pass) || !may) {
+    EXPECT_EQ(pass.cpu_experts, 0);
+    return;
+  }
+  EXPECT_LE(pass.cpu_experts, misses);
+  EXPECT_TRUE(c.settings.cpu.mode != CpuMode::kAlways || 4 * pass.cpu_experts >= misses);
 }
 
 const Told& told_without_slots(size_t index, const Cut& cut) {
@@ -324,6 +337,7 @@ void expect_residency_changes_nothing(const Combination& combination) {
     EXPECT_EQ(pass.chunks, (pass.rows + combination.cut.chunk - 1) / combination.cut.chunk);
     EXPECT_LE(pass.rows, std::max(combination.cut.chunk, group_of(combination)));
     EXPECT_TRUE(combination.settings.compare.hits != HitMode::kOff || pass.resident_rows == 0);
+    expect_cpu_part(combination, shape, pass);
   }
 }
 

@@ -125,6 +125,8 @@ std::vector<Turn> turns() {
     for (const CpuMode cpu : {CpuMode::kAuto, CpuMode::kAlways}) {
       result.push_back({model, PrefillMode::kTouched, HitMode::kInPlace, 512, false, cpu});
       result.push_back({model, PrefillMode::kAuto, HitMode::kInPlace, 5, false, cpu});
+      result.push_back({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, false, cpu});
+      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, true, cpu});
     }
     for (const bool all_slots : {false, true}) {
       result.push_back({model, PrefillMode::kStream, HitMode::kInPlace, 512, all_slots});

@@ -56,7 +56,7 @@ TEST_P(CpuExpertsBits, AreThoseOfExpertsReadWhereTheyLieAndTheCountsAddUp) {
   uint64_t on_cpu = 0, demand = 0, touched = 0;
   for (const ExpertLayerReport& layer : report.layers) {
     EXPECT_EQ(layer.routed, layer.hits + layer.misses + layer.cpu);
-    on_cpu += layer.cpu + layer.touched_cpu;
+    on_cpu += layer.cpu + layer.touched_cpu + layer.streamed_cpu;
     demand += layer.misses * layer.row_bytes;
     touched += layer.touched_misses * layer.row_bytes;
     EXPECT_TRUE(s.mode != CpuMode::kAlways || s.fetch_cap > 0 || layer.misses == 0);
@@ -80,6 +80,41 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{"threaded_large_ring", make_threaded_device, CpuMode::kAlways, LookaheadMode::kOn, 18, 1},
         Setting{"threaded_auto", make_threaded_device, CpuMode::kAuto, LookaheadMode::kMeasure, 8, 0}),
     [](const auto& test) { return test.param.name; });
+
+TEST(CpuInPasses, LeavesAQuarterOfEachLayersMissesOffTheLink) {
+  const auto device = inline_device();
+  ExpertSettings settings = settings_with(CpuMode::kAlways, kLayers * kExperts, LookaheadMode::kOff);
+  settings.prefill = PrefillMode::kStream;
+  settings.ring_slots = 4;
+  Forwards forwards(*device, settings);
+  forwards.prefill({0, kMostRows});
+  forwards.prefill({1, kMostRows});  // the residents that the first one has left are no misses
+  const ExpertReport report = forwards.report();
+  const uint64_t row = report.layers[0].row_bytes;
+  EXPECT_EQ(report.passes[0].resident_rows, 0);
+  EXPECT_EQ(report.passes[0].cpu_experts, 2 * kLayers);  // of six, rounded up
+  EXPECT_EQ(report.passes[0].streamed_bytes, 4 * kLayers * row);
+  EXPECT_GT(report.passes[1].resident_rows, 0);
+  uint64_t experts = 0, rows = 0;
+  for (const ExpertLayerReport& layer : report.layers) {
+    experts += layer.streamed_cpu;
+    rows += layer.streamed_cpu_rows;
+  }
+  EXPECT_GT(experts, 0u);
+  EXPECT_EQ(experts, report.cpu.totals.experts);
+  EXPECT_EQ(rows, report.cpu.totals.rows);
+}
+
+TEST(CpuInPasses, TakesNoPartWhereResidentsCrossAgain) {
+  const auto device = inline_device();
+  ExpertSettings settings = settings_with(CpuMode::kAlways, 9, LookaheadMode::kOff);
+  settings.prefill = PrefillMode::kStream;
+  settings.compare.hits = HitMode::kOff;
+  Forwards forwards(*device, settings);
+  forwards.prefill({0, kMostRows});
+  EXPECT_EQ(forwards.report().passes[0].cpu_experts, 0);
+  EXPECT_EQ(forwards.on_cpu(), 0u);
+}
 
 /// A door that workers stop at.
 class Door {
@@ -150,6 +185,36 @@ TEST_P(CpuWorkers, ThatThrowFailTheStepAndWorkInTheNext) {
   const uint64_t before = forwards.on_cpu();
   forwards.decode({3});
   EXPECT_GT(forwards.on_cpu(), before);
+}
+
+TEST_P(CpuWorkers, ThatThrowInAStreamingPassFailThePromptAndWorkInTheNext) {
+  std::atomic<int> calls{0};
+  settings_.prefill = PrefillMode::kStream;
+  settings_.cpu.before_work = [&](int64_t layer) {
+    if (layer == 1 && ++calls == 1) throw std::runtime_error("no more paper");
+  };
+  Forwards forwards(*device_, settings_);
+  expect_io_error(
+      [&] {
+        forwards.prefill({0, kMostRows});
+      },
+      {"MoE layer 1", "a worker failed: no more paper"});
+  const uint64_t before = forwards.on_cpu();
+  forwards.prefill({1, kMostRows});
+  forwards.decode({2});
+  EXPECT_GT(forwards.on_cpu(), before);
+}
+
+TEST_P(CpuWorkers, ThatHangInAStreamingPassFailThePromptAndAreLeftOutOfTheNext) {
+  Door door;
+  settings_.prefill = PrefillMode::kStream;
+  settings_.cpu.watchdog = std::chrono::milliseconds(100);
+  settings_.cpu.before_work = [&](int64_t) { door.pass(); };
+  Forwards forwards(*device_, settings_);
+  expect_io_error([&] { forwards.prefill({0, kMostRows}); }, {"MoE layer 0", "did not answer within 100 ms"});
+  forwards.prefill({1, kMostRows});
+  EXPECT_EQ(forwards.report().passes.back().cpu_experts, 0);
+  door.open();
 }
 
 TEST_P(CpuWorkers, AreJoinedInTheMiddleOfTheirWork) {

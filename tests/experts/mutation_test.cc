@@ -130,6 +130,14 @@ std::vector<Rule> rules() {
       {"One plan of predictions a layer", "decode_lookahead", &M::one_predicted_plan},
       {"One stream writes the slot map (lookahead)", "decode_lookahead", &M::predict_stream_installs},
       {"Slots of the running call are nobody's victim", "decode_tight", &M::forget_running_call},
+      {"What the CPU computed in a pass lies in no slot that could be adopted", "stream_cpu",
+       &M::adopt_from_cpu},
+      {"A forward that was given up takes its call back from the CPU (decode)", "decode_cpu_given_up",
+       &M::keep_untaken_call},
+      {"A forward that was given up takes its call back from the CPU (pass)", "stream_cpu_given_up_inside",
+       &M::keep_untaken_call},
+      {"A block's answer is taken from the CPU before the next block is handed over", "layer_major_cpu",
+       &M::post_before_take},
   };
 }
 

@@ -7,7 +7,7 @@ namespace sluice {
 namespace {
 
 const ExpertShape kShape{.layers = 10, .experts = 100, .top_k = 4};
-const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01};
+const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01, .cpu = {}};
 
 PassQuestion question(int64_t rows, int64_t resident = 0) {
   return {.rows = rows,
@@ -117,6 +117,58 @@ TEST(PassCost, UnknownRatesCompareByNothingButDoNotDivide) {
   EXPECT_EQ(name_of(PassWay::kEnsure), "ensure");
   EXPECT_EQ(name_of(PassWay::kTouched), "touched");
   EXPECT_EQ(name_of(PassWay::kStream), "stream");
+}
+
+PassRates with_cpu(double ms_per_pair, bool always = false) {
+  PassRates rates = kRates;
+  rates.cpu = {ms_per_pair, always};
+  return rates;
+}
+
+// An expert takes 0.5 ms over the link, and 40 of 1000 tokens' 4000 pairs on the CPU.
+TEST(PassCost, LinkAndCpuFinishAStreamingPassTogether) {
+  const PassForecast shared = forecast(PassWay::kStream, kShape, with_cpu(0.0125), question(1000));
+  EXPECT_DOUBLE_EQ(shared.cpu.part, 0.5);
+  EXPECT_DOUBLE_EQ(shared.bytes, 500 * 500.0);
+  EXPECT_DOUBLE_EQ(shared.ms, 250);
+  const PassForecast slower = forecast(PassWay::kStream, kShape, with_cpu(0.0375), question(1000));
+  EXPECT_DOUBLE_EQ(slower.cpu.part, 0.25);
+  EXPECT_DOUBLE_EQ(slower.ms, 375);
+}
+
+TEST(PassCost, TheCpuTakesNoMoreThanLetsTheLinkKeepUpWithTheProducts) {
+  PassRates rates = with_cpu(0.0125);
+  rates.compute_ms_per_token = 0.4;  // 400 of the link's 500 ms
+  const PassForecast shared = forecast(PassWay::kStream, kShape, rates, question(1000));
+  EXPECT_NEAR(shared.cpu.part, 0.2, 1e-12);
+  EXPECT_NEAR(shared.ms, 400, 1e-9);
+  rates.overlap = false;  // their sum: every byte that does not cross counts
+  EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, rates, question(1000)).cpu.part, 0.5);
+}
+
+TEST(PassCost, TheCpuIsLeftOutWhereItSavesLittleOrNothingCrosses) {
+  const auto part = [](const PassRates& rates, const PassQuestion& q, PassWay way = PassWay::kStream) {
+    return forecast(way, kShape, rates, q).cpu.part;
+  };
+  EXPECT_EQ(part(kRates, question(1000)), 0);
+  EXPECT_EQ(part(with_cpu(0.3), question(1000)), 0);  // 4 % of the misses
+  EXPECT_EQ(part(with_cpu(0.01), question(1000, 1000)), 0);
+  EXPECT_EQ(part(with_cpu(0.01), question(8), PassWay::kTouched), 0);
+  PassRates computes = with_cpu(0.01);
+  computes.compute_ms_per_token = 2;
+  EXPECT_EQ(part(computes, question(1000)), 0);
+}
+
+TEST(PassCost, TheFixedPartIsThereWhateverItTakes) {
+  const PassForecast fixed = forecast(PassWay::kLayerMajor, kShape, with_cpu(1, true), question(1000));
+  EXPECT_DOUBLE_EQ(fixed.cpu.part, 0.25);
+  EXPECT_DOUBLE_EQ(fixed.bytes, 750 * 500.0);
+  EXPECT_DOUBLE_EQ(fixed.ms, 250 * 40.0);
+  EXPECT_EQ(fixed.cpu.of(0), 0);
+  EXPECT_EQ(fixed.cpu.of(1), 1);
+  EXPECT_EQ(fixed.cpu.of(8), 2);
+  EXPECT_EQ(fixed.cpu.of(9), 3);
+  EXPECT_EQ((CpuPart{0.4, false}.of(4)), 1);  // down: the CPU is not to be the slower side
 }
 
 }  // namespace

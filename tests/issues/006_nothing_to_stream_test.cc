@@ -9,7 +9,7 @@ namespace {
 
 TEST(NothingToStream, AShortPromptLeavesResidentExpertsWhereTheyAre) {
   const ExpertShape shape{.layers = 3, .experts = 8, .top_k = 2};
-  const PassRates rates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 1};
+  const PassRates rates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 1, .cpu = {}};
   PassQuestion question{.rows = 1,
                         .resident_rows = 24,
                         .outside_region = 24,
