@@ -12,6 +12,7 @@
 #include "text/jinja/interpreter.h"
 #include "text/jinja/json_text.h"
 #include "text/jinja/parser.h"
+#include "text/json_input.h"
 
 namespace sluice {
 namespace {
@@ -20,12 +21,7 @@ using Json = nlohmann::ordered_json;
 using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
 
 Json read_json(const std::filesystem::path& path) {
-  const std::string text = read_text_file(path);
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kBadFile, path.string() + ": " + error.what());
-  }
+  return parse_json(read_text_file(path), path.string(), ErrorCode::kBadFile);
 }
 
 // A token is a string, or an object that holds it as `content`. Absent tokens stay undefined in the template.
