@@ -51,7 +51,7 @@ struct OutputPlace {
 
 /// Throws Error kInvalidArgument (a folder) or kIo (a circle of links).
 OutputPlace output_place(const std::filesystem::path& path);
-/// Throws the Error that writing `path` would end with, as far as that can be known without writing.
+/// Throws the Error that writing `path` would end with, as far as creating an empty file beside it tells.
 void check_can_write(const std::filesystem::path& path);
 
 /// A file that is being written. It appears under its name, or replaces what is there, in commit(); without

@@ -24,6 +24,8 @@ constexpr int kMostLinks = 40;  // as the kernel
               path.string() + ": cannot " + what + ": " + std::strerror(code));
 }
 
+fs::path temporary_name(fs::path path) { return path += ".tmp" + std::to_string(::getpid()); }
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
 }  // namespace
@@ -51,9 +53,17 @@ OutputPlace output_place(const fs::path& path) {
 
 void check_can_write(const fs::path& path) {
   const OutputPlace place = output_place(path);
-  const bool ok = place.direct ? ::access(place.path.c_str(), W_OK) == 0
-                               : ::access(folder_of(place.path).c_str(), W_OK | X_OK) == 0;
-  if (!ok) fail(path, place.direct ? "write" : "create");
+  if (place.direct) {
+    if (::access(place.path.c_str(), W_OK) != 0) fail(path, "write");
+    return;
+  }
+  // access() would say yes to root in folders where nobody creates files.
+  const fs::path probe = temporary_name(place.path);
+  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 && errno != EEXIST) fail(path, "create");
+  if (fd < 0) return;
+  ::close(fd);
+  ::unlink(probe.c_str());
 }
 
 FileWriter::FileWriter(const fs::path& path, unsigned mode) : name_(path), place_(output_place(path)) {
@@ -62,8 +72,7 @@ FileWriter::FileWriter(const fs::path& path, unsigned mode) : name_(path), place
     if (fd_ < 0) fail(name_, "open");
     return;
   }
-  temporary_ = place_.path;
-  temporary_ += ".tmp" + std::to_string(::getpid());
+  temporary_ = temporary_name(place_.path);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
   if (fd_ < 0) fail(name_, "create");
 }
