@@ -97,6 +97,11 @@ void read_dense_layers(const Config& top, DecoderConfig& c) {
   const Config config = language_config(top);
   const int64_t step = config.integer_or({"decoder_sparse_step"}, 1, kMostWide, 1);
   const std::vector<int64_t> dense = config.integers({"mlp_only_layers"});
+  for (const int64_t l : dense) {
+    if (l >= 0 && l < c.layers) continue;
+    throw Error(ErrorCode::kBadFile, config.file() + ": mlp_only_layers: there is no layer " +
+                                         std::to_string(l) + " of " + std::to_string(c.layers));
+  }
   for (int64_t l = 0; l < c.layers; ++l) {
     c.is_moe[static_cast<size_t>(l)] =
         (l + 1) % step == 0 && std::find(dense.begin(), dense.end(), l) == dense.end();
