@@ -1,12 +1,15 @@
-// The only file that sees the argument parser.
+// The argument parser behind its interface; command_line.cc checks the line before it.
 #include "apps/arguments.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <iostream>
+#include <cmath>
 #include <limits>
+
+#include "apps/command_line.h"
+#include "apps/usage_error.h"
 
 namespace sluice::apps {
 namespace {
@@ -53,27 +56,31 @@ CLI::Option* decimal(CLI::Option* option) {
   return option->transform(CLI::Validator(normalise, ""));
 }
 
-bool has_subcommand(const CLI::App& app, const std::string& name) {
-  const auto all = app.get_subcommands({});
-  return std::any_of(all.begin(), all.end(), [&](const CLI::App* sub) { return sub->get_name() == name; });
+/// Likewise; and "" would be taken for none given.
+CLI::Option* decimal_fraction(CLI::Option* option) {
+  return option->check(CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+        return whole ? std::string() : "\"" + text + "\" is not a number";
+      },
+      ""));
 }
 
-/// What is wrong with the names of commands at the beginning of the line, or nothing. (The parser only says
-/// that one is required.)
-std::string problem_of_commands(const CLI::App& program, const std::vector<std::string>& arguments) {
-  const CLI::App* app = &program;
-  for (const std::string& name : arguments) {
-    const auto known = app->get_subcommands({});
-    if (known.empty() || name.starts_with("-")) return {};
-    if (!has_subcommand(*app, name)) {
-      std::string names;
-      for (const CLI::App* sub : known) names += (names.empty() ? "" : ", ") + sub->get_name();
-      return "unknown command \"" + name + "\"; " +
-             (app == &program ? "the commands are: " : "known here: ") + names;
-    }
-    app = app->get_subcommand(name);
-  }
-  return {};
+CLI::Option* not_empty(CLI::Option* option) {
+  return option->check(CLI::Validator(
+      [](std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); },
+      ""));
+}
+
+/// A list takes one value a mention: further words are no more values of it.
+CLI::Option* one_a_mention(CLI::Option* option) { return option->allow_extra_args(false); }
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
 }
 
 }  // namespace
@@ -81,25 +88,51 @@ std::string problem_of_commands(const CLI::App& program, const std::vector<std::
 Argument Argument::required() { return Argument(option_->required()); }
 Argument Argument::type(const std::string& name) { return Argument(option_->type_name(name)); }
 Argument Argument::range(int64_t low, int64_t high) {
-  return Argument(option_->check(CLI::Range(low, high)));
+  const std::string range = std::to_string(low) + " ... " + std::to_string(high);
+  return check(
+      [=](const std::string& text) {
+        int64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool ok = error == std::errc() && value >= low && value <= high;
+        return ok ? std::string() : text + " is outside " + range;
+      },
+      range);
 }
 
 Argument Argument::at_least(double low) {
-  return check(
-      [low](std::string& text) {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value)) return "\"" + text + "\" is not a number";
-        return value >= low ? std::string() : "must be at least " + CLI::detail::to_string(low);
-      },
-      "");
+  return check([low](const std::string& text) {
+    double value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value >= low ? std::string() : text + " is too little: at least " + CLI::detail::to_string(low);
+  });
 }
 
 Argument Argument::one_of(const std::vector<std::string>& values) {
-  return Argument(option_->check(CLI::IsMember(values)));
+  return check(
+      [values](const std::string& text) {
+        const bool known = std::find(values.begin(), values.end(), text) != values.end();
+        return known ? std::string() : "\"" + text + "\" is none of " + joined(values, ", ");
+      },
+      "{" + joined(values, ",") + "}");
 }
 
-Argument Argument::check(std::function<std::string(std::string&)> check, const std::string& name) {
-  return Argument(option_->check(CLI::Validator(std::move(check), "", name)));
+Argument Argument::check(std::function<std::string(const std::string&)> check, const std::string& type) {
+  return Argument(option_->check(
+      CLI::Validator([check = std::move(check)](std::string& text) { return check(text); }, type)));
+}
+
+Argument Argument::accepted_by(std::function<void(const std::string&)> parse) {
+  const std::string name = option_->get_name();
+  return check([name, parse = std::move(parse)](const std::string& text) -> std::string {
+    try {
+      parse(text);
+      return {};
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      if (message.starts_with(name)) throw UsageError(message);
+      return message;
+    }
+  });
 }
 
 Argument Argument::excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
@@ -115,10 +148,10 @@ Command Command::subcommand(const std::string& name, const std::string& help) {
 void Command::require_subcommand() { app_->require_subcommand(1); }
 
 Argument Command::option(const std::string& name, std::string& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(not_empty(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(not_empty(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, int& value, const std::string& help) {
   return Argument(decimal<int>(app_->add_option(name, value, help)));
@@ -127,7 +160,7 @@ Argument Command::option(const std::string& name, int64_t& value, const std::str
   return Argument(decimal<int64_t>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, double& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal_fraction(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::optional<std::string>& value,
                          const std::string& help) {
@@ -140,20 +173,24 @@ Argument Command::option(const std::string& name, std::optional<uint64_t>& value
   return Argument(decimal<uint64_t>(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::optional<double>& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(decimal_fraction(app_->add_option(name, value, help)));
 }
 Argument Command::option(const std::string& name, std::vector<std::string>& value, const std::string& help) {
-  return Argument(app_->add_option(name, value, help));
+  return Argument(not_empty(one_a_mention(app_->add_option(name, value, help))));
 }
 Argument Command::flag(const std::string& name, bool& value, const std::string& help) {
   return Argument(app_->add_flag(name, value, help));
 }
 
+void Command::remove(const std::vector<std::string>& names) {
+  for (const std::string& name : names) app_->remove_option(app_->get_option(name));
+}
+
 void Command::footer(const std::string& text) { app_->footer(text); }
 void Command::action(std::function<void()> body) { app_->callback(std::move(body)); }
 
-int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
-                const std::function<std::string()>& version, const std::function<void(Command&)>& add) {
+void run_program(int argc, char** argv, const std::string& description, const std::string& footer,
+                 const std::function<std::string()>& version, const std::function<void(Command&)>& add) {
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -169,17 +206,15 @@ int run_program(int argc, char** argv, const std::string& description, const std
       "Version, commit, backends and SIMD level");
   Command root(&program);
   add(root);
-  if (const std::string problem = problem_of_commands(program, arguments); !problem.empty()) {
-    std::cerr << "sluice: " << problem << '\n';
-    return 2;
-  }
+  check_command_line(program, arguments);
   std::reverse(arguments.begin(), arguments.end());  // the parser takes them last to first
   try {
     program.parse(std::move(arguments));
+  } catch (const CLI::Success& asked) {
+    program.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? 0 : 2;
+    throw UsageError(error.what());
   }
-  return 0;
 }
 
 }  // namespace sluice::apps

@@ -17,8 +17,9 @@ class Option;
 
 namespace sluice::apps {
 
-/// An option or flag that was added; the methods refine it. Whole numbers are decimal and refused where their
-/// type cannot hold them. A view, valid as long as the program's parser.
+/// An option or flag that was added; the methods refine it. Numbers are decimal and refused where their type
+/// cannot hold them; a value is never empty, except where it is an optional text. A view, valid as long as
+/// the program's parser.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -27,8 +28,10 @@ class Argument {
   Argument range(int64_t low, int64_t high);
   Argument at_least(double low);
   Argument one_of(const std::vector<std::string>& values);
-  /// `check` returns what is wrong with a value, or nothing.
-  Argument check(std::function<std::string(std::string&)> check, const std::string& name);
+  /// `check` returns what is wrong with a value, or nothing. `type` says in the help what values there are.
+  Argument check(std::function<std::string(const std::string&)> check, const std::string& type = "");
+  /// `parse` throws Error for a value that is wrong.
+  Argument accepted_by(std::function<void(const std::string&)> parse);
   Argument excludes(Argument other);
   Argument needs(Argument other);
   Argument group(const std::string& title);  // an empty title hides it from the help
@@ -59,6 +62,8 @@ class Command {
   Argument option(const std::string& name, std::optional<double>& value, const std::string& help);
   Argument option(const std::string& name, std::vector<std::string>& value, const std::string& help);
   Argument flag(const std::string& name, bool& value, const std::string& help);
+  /// Takes back options that would have no effect in this command.
+  void remove(const std::vector<std::string>& names);
 
   void footer(const std::string& text);
   /// What the command does once its arguments are parsed.
@@ -68,9 +73,9 @@ class Command {
   CLI::App* app_;
 };
 
-/// Parses the arguments of the program and runs the chosen command. `add` adds the commands. Exit codes: 0
-/// done, 2 wrong usage; what a command throws passes through.
-int run_program(int argc, char** argv, const std::string& description, const std::string& footer,
-                const std::function<std::string()>& version, const std::function<void(Command&)>& add);
+/// Parses the arguments of the program and runs the chosen command, or prints the help or the version. `add`
+/// adds the commands. Throws UsageError; what a command throws passes through.
+void run_program(int argc, char** argv, const std::string& description, const std::string& footer,
+                 const std::function<std::string()>& version, const std::function<void(Command&)>& add);
 
 }  // namespace sluice::apps

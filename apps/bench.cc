@@ -27,7 +27,7 @@ struct BenchExpertsOptions {
 struct Outcome {
   std::string lookahead;
   ExpertReport report;
-  double tokens = 0;
+  int64_t tokens = 0;
 };
 
 Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, std::span<const int32_t> ids,
@@ -41,7 +41,7 @@ Outcome run_text(const BenchExpertsOptions& options, const LoadedModel& loaded, 
   Session session(runtime, {options.model.context_tokens, options.model.chunk_tokens});
   // Every token goes through the decode path, as if the model had written the text itself.
   session.run_all(ids, 0, [](int64_t, std::span<const float>, int64_t) {});
-  return {lookahead, runtime.resident()->report(), static_cast<double>(ids.size())};
+  return {lookahead, runtime.resident()->report(), std::ssize(ids)};
 }
 
 struct Sums {
@@ -61,8 +61,9 @@ void print_table(const std::vector<Outcome>& outcomes) {
   std::printf("lookahead   hit rate   misses/token   predicted/token   of them used\n");
   for (const Outcome& outcome : outcomes) {
     const Sums s(outcome.report);
+    const auto tokens = static_cast<double>(outcome.tokens);
     std::printf("%-10s %8.1f %% %14.2f %17.2f %12.1f %%\n", outcome.lookahead.c_str(),
-                100 * s.hits / s.routed, s.misses / outcome.tokens, s.predicted / outcome.tokens,
+                100 * s.hits / s.routed, s.misses / tokens, s.predicted / tokens,
                 s.predicted > 0 ? 100 * s.predicted_used / s.predicted : 0);
   }
   std::printf(
@@ -79,6 +80,7 @@ void print_json(const std::vector<Outcome>& outcomes) {
   auto out = nlohmann::ordered_json::array();
   for (const Outcome& outcome : outcomes) {
     const Sums s(outcome.report);
+    const auto tokens = static_cast<double>(outcome.tokens);
     auto layers = nlohmann::ordered_json::array();
     for (const ExpertLayerReport& layer : outcome.report.layers) {
       layers.push_back({{"hits", layer.hits},
@@ -91,8 +93,8 @@ void print_json(const std::vector<Outcome>& outcomes) {
                    {"tokens", outcome.tokens},
                    {"slots", outcome.report.slots},
                    {"hit_rate", s.hits / s.routed},
-                   {"misses_per_token", s.misses / outcome.tokens},
-                   {"predicted_per_token", s.predicted / outcome.tokens},
+                   {"misses_per_token", s.misses / tokens},
+                   {"predicted_per_token", s.predicted / tokens},
                    {"predicted_used", s.predicted_used},
                    {"layers", layers}});
   }
@@ -118,7 +120,8 @@ void add_bench_experts(Command& bench) {
       "slots.\n"
       "\n"
       "  $ sluice bench experts --model models/demo --expert-slots 128 --text README.md");
-  options->model.experts.can_report = false;  // the table says it
+  options->model.without = kNotForBenches;
+  options->model.without.push_back("--lookahead");  // the bench sets it
   options->model.add_to(command, true);
   options->text.add_to(command, 2000);
   command.flag("--json", options->json, "Print JSON");

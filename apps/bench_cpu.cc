@@ -124,7 +124,8 @@ void add_bench_cpu(Command& bench) {
       "only the CPU's experts run beside the link.\n"
       "\n"
       "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
-  options->model.experts.can_report = false;  // the table says it
+  options->model.without = kNotForBenches;
+  options->model.without.push_back("--cpu-experts");  // the bench sets it
   options->model.add_to(command, true);
   options->text.add_to(command, 600);
   command.option("--rounds", options->rounds, "Run each setting so often").at_least(1).show_default();

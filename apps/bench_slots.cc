@@ -8,7 +8,7 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
-#include "base/error.h"
+#include "apps/usage_error.h"
 #include "base/random.h"
 #include "experts/slot_functions.h"
 
@@ -65,9 +65,8 @@ Timing run_calls(const BenchSlotsOptions& o, SlotPolicy policy, std::vector<int3
 
 void bench_slots(const BenchSlotsOptions& o) {
   if (o.slots > o.layers * o.experts || o.slots < o.ids) {
-    throw Error(ErrorCode::kInvalidArgument, "--slots " + std::to_string(o.slots) + ": expected from " +
-                                                 std::to_string(o.ids) + " (ids of a call) to " +
-                                                 std::to_string(o.layers * o.experts) + " (all experts)");
+    throw UsageError("--slots " + std::to_string(o.slots) + ": expected from " + std::to_string(o.ids) +
+                     " (ids of a call) to " + std::to_string(o.layers * o.experts) + " (all experts)");
   }
   std::printf("%lld calls of ensure, %lld x %lld experts, %lld slots, %lld ids a call, one thread\n",
               static_cast<long long>(o.calls), static_cast<long long>(o.layers),

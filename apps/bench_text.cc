@@ -2,8 +2,9 @@
 #include "apps/bench_text.h"
 
 #include "apps/arguments.h"
+#include "apps/input_limits.h"
 #include "apps/loaded_model.h"
-#include "base/error.h"
+#include "apps/usage_error.h"
 #include "base/file.h"
 #include "text/tokenizer.h"
 
@@ -17,7 +18,7 @@ void BenchText::add_to(Command& command, int64_t most) {
 
 std::vector<int32_t> BenchText::read(const ModelOptions& model, size_t least) const {
   const Tokenizer tokenizer = load_tokenizer(model);
-  std::vector<int32_t> ids = tokenizer.encode(read_input(file));
+  std::vector<int32_t> ids = tokenizer.encode(read_input(file, kMostInputBytes));
   if (static_cast<int64_t>(ids.size()) > max_tokens) ids.resize(static_cast<size_t>(max_tokens));
   if (ids.size() < least) {
     throw Error(ErrorCode::kInvalidArgument, "the text has " + std::to_string(ids.size()) +
@@ -28,7 +29,7 @@ std::vector<int32_t> BenchText::read(const ModelOptions& model, size_t least) co
 }
 
 void refuse_without_slots(const std::string& bench) {
-  throw Error(ErrorCode::kInvalidArgument, bench + " needs slots: give --expert-slots a number or a share");
+  throw UsageError(bench + " needs slots: give --expert-slots a number or a share");
 }
 
 }  // namespace sluice::apps

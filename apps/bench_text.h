@@ -20,7 +20,18 @@ struct BenchText {
   std::vector<int32_t> read(const ModelOptions& model, size_t least) const;
 };
 
-/// Throws Error kInvalidArgument: there is nothing to measure.
+/// Options that mean nothing to a bench: it decodes alone, and its table is the report.
+inline const std::vector<std::string> kNotForBenches = {"--report",
+                                                        "--residency",
+                                                        "--warm-from",
+                                                        "--prefill-mode",
+                                                        "--prefill-copy-priority",
+                                                        "--prefill-invalidate",
+                                                        "--prefill-hit",
+                                                        "--prefill-ring",
+                                                        "--prefill-group"};
+
+/// Throws UsageError: there is nothing to measure.
 [[noreturn]] void refuse_without_slots(const std::string& bench);
 
 }  // namespace sluice::apps

@@ -1,7 +1,6 @@
 // `sluice chat`: a conversation at a terminal, or line by line from a pipe.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,8 +10,10 @@
 #include "apps/commands.h"
 #include "apps/interrupt.h"
 #include "apps/line_reader.h"
+#include "apps/messages.h"
 #include "apps/turn_reader.h"
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace sluice::apps {
 namespace {
@@ -34,7 +35,8 @@ constexpr const char* kKeys =
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string system, load;
+  std::optional<std::string> system;
+  std::string load;
 };
 
 // Not through stdio: Ctrl-C may interrupt a write, and a stream then loses its bytes.
@@ -51,13 +53,6 @@ void write_out(std::string_view text) {
 
 void notice(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
-// One line, whatever the message held.
-void complain(std::string message) {
-  std::replace_if(
-      message.begin(), message.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  notice("sluice: " + message);
-}
-
 class Chat {
  public:
   Chat(const ChatOptions& options, Conversation start)
@@ -70,7 +65,8 @@ class Chat {
     const bool terminal = ::isatty(STDIN_FILENO) != 0;
     const auto reader = terminal ? make_terminal_reader() : make_plain_reader();
     if (terminal)
-      notice("Chatting with " + options_.model.folder + ". /help lists the commands, Ctrl-D ends.");
+      notice("Chatting with " + printable(options_.model.folder) +
+             ". /help lists the commands, Ctrl-D ends.");
     const InterruptGuard between_turns;  // a late Ctrl-C must not end the program
     bool ended = false;                  // by /exit
     while (!ended) {
@@ -107,8 +103,8 @@ class Chat {
       if (error.code() == ErrorCode::kIo) throw;  // nobody reads the answers
       if (begun) write_out("\n");
       ++dropped_;
-      complain(std::string(error.what()) + "; the turn is dropped" +
-               (session_.conversation().empty() ? "" : " (/reset begins a new conversation)"));
+      print_message(std::string(error.what()) + "; the turn is dropped" +
+                    (session_.conversation().empty() ? "" : " (/reset begins a new conversation)"));
     }
   }
 
@@ -130,7 +126,7 @@ class Chat {
     try {
       obey(command, rest);
     } catch (const Error& error) {
-      complain(error.what());
+      print_message(error.what());
     }
     return true;
   }
@@ -158,10 +154,16 @@ class Chat {
         conversation = load_conversation(rest);
         session_.forget_stats();
       }
-      if (command == "/save") save(conversation, rest);
+      if (command == "/save") {
+        FileUses files;
+        files.writes("/save", rest);
+        options_.model.check(files);
+        save(conversation, rest);
+      }
       notice((command == "/load" ? "loaded " : "saved ") + std::to_string(conversation.size()) + " messages");
     } else {
-      notice("sluice: unknown command " + command + "; the commands are:\n" + kCommands);
+      print_message("unknown command " + command + "; the commands are:");
+      notice(kCommands);
     }
   }
 
@@ -172,10 +174,12 @@ class Chat {
 
 void run_chat(const ChatOptions& options) {
   options.sampling.check();
-  options.model.check();
+  FileUses files;
+  if (!options.load.empty()) files.reads("--load", options.load);
+  options.model.check(files);
   Conversation start;  // read before the model: a bad file shows at once
   if (!options.load.empty()) start = load_conversation(options.load);
-  if (!options.system.empty()) set_system(start, options.system);
+  if (options.system && !options.system->empty()) set_system(start, *options.system);
   Chat(options, std::move(start)).run();
 }
 

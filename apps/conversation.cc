@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "text/json_input.h"
 
 namespace sluice::apps {
 namespace {
@@ -59,12 +60,7 @@ void save(const Conversation& conversation, const std::filesystem::path& file) {
 }
 
 Conversation load_conversation(const std::filesystem::path& file) {
-  Json document;
-  try {
-    document = Json::parse(read_file_or_pipe(file, kMostBytes));
-  } catch (const Json::parse_error& error) {
-    refuse(file, "is no JSON: offset " + std::to_string(error.byte));
-  }
+  const Json document = parse_json(read_file_or_pipe(file, kMostBytes), file.string(), ErrorCode::kBadFile);
   if (!document.is_object() || !document.contains("messages") || !document["messages"].is_array()) {
     refuse(file, "expected an object with an array \"messages\"");
   }

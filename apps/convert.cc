@@ -10,7 +10,7 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
-#include "base/error.h"
+#include "apps/file_uses.h"
 #include "base/units.h"
 
 namespace sluice::apps {
@@ -33,12 +33,12 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
-WeightFormat format_from_name(const std::string& name) {
-  if (name == name_of(WeightFormat::kNvfp4)) return WeightFormat::kNvfp4;
-  throw Error(ErrorCode::kInvalidArgument, "--format " + name + ": experts can be converted to nvfp4");
-}
-
 void run_convert(const ConvertOptions& given) {
+  FileUses files;
+  files.reads_folder("--model", given.model.string());
+  files.writes_folder("--out", given.out.string());
+  files.writes_folder("--out", given.out.string() + ".partial");
+  files.check();
   ConvertOptions options = given;
   ProgressLine line;
   if (::isatty(STDERR_FILENO))
@@ -59,9 +59,11 @@ void add_convert(Command& program) {
   command.option("--model", options->model, "Folder with the checkpoint to convert").required();
   command.option("--out", options->out, "Folder to write; must not exist or be empty").required();
   auto format = std::make_shared<std::string>();
-  command.option("--format", *format, "Format of the routed experts: nvfp4").required();
+  command.option("--format", *format, "Format of the routed experts: nvfp4")
+      .one_of({std::string(name_of(WeightFormat::kNvfp4))})
+      .required();
   command.action([options, format] {
-    options->format = format_from_name(*format);
+    options->format = WeightFormat::kNvfp4;  // the only one yet
     run_convert(*options);
   });
 }

@@ -8,7 +8,6 @@
 #include "apps/id_sequences.h"
 #include "apps/loaded_model.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "engine/session.h"
 
@@ -101,8 +100,10 @@ void write(const std::string& file, const std::vector<Result>& results, const Mo
 }
 
 void run_eval(const EvalOptions& options) {
-  options.model.check();
-  if (!options.logits_file.empty()) check_can_write(options.logits_file);
+  FileUses files;
+  files.reads("--ids", options.ids_file);
+  files.writes("--logits", options.logits_file);
+  options.model.check(files);
   const std::vector<Sequence> sequences = read_id_sequences(options.ids_file);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});

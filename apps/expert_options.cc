@@ -6,12 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments.h"
-#include "apps/warm_start.h"
+#include "apps/file_uses.h"
+#include "apps/usage_error.h"
 #include "base/error.h"
 #include "base/units.h"
 
 namespace sluice::apps {
 namespace {
+
+constexpr const char* kGroup = "Experts";
+
+// So large that only what is wrong in every model is refused.
+constexpr ExpertShape kAnyShape{int64_t{1} << 31, int64_t{1} << 31, 1};
 
 double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -111,56 +117,67 @@ nlohmann::ordered_json cpu_json(const CpuReport& cpu) {
 }  // namespace
 
 void ExpertOptions::add_to(Command& command) {
-  const std::string group = "Experts";
+  add_common(command);
+  add_files(command);
+  add_comparison(command);
+}
+
+void ExpertOptions::add_common(Command& command) {
   command
       .option(
           "--expert-slots", slots,
           "Slots of device memory for experts: a number, a share of all experts such as 25%, all, or auto "
           "(without a GPU: experts are read where they lie). Layers of several formats share them by their "
           "number")
-      .group(group)
+      .accepted_by([](const std::string& text) { parse_slots(text, kAnyShape); })
+      .group(kGroup)
       .show_default();
   command.option("--prefill-mode", prefill, "How a prompt's experts cross the link")
       .one_of({"auto", "stream", "touched", "layer-major"})
-      .group(group)
+      .group(kGroup)
       .show_default();
   command.option("--lookahead", lookahead, "Fetch the experts that the next layer will probably want")
       .one_of({"off", "measure", "on"})
-      .group(group)
+      .group(kGroup)
       .show_default();
   command.option("--lookahead-budget", budget, "Most predictions a layer and token, or auto")
-      .group(group)
+      .accepted_by([](const std::string& text) { whole_number_or_auto("--lookahead-budget", text); })
+      .group(kGroup)
       .show_default();
   command.option("--expert-policy", policy, "Which expert goes when a slot is needed")
       .one_of({"lru", "scored"})
-      .group(group)
+      .group(kGroup)
       .show_default();
   command
       .option("--cpu-experts", cpu,
               "Compute missing experts on the CPU while others cross the link: always, or where it is "
               "measured to be faster (default: off without a GPU, which has no link to save)")
       .one_of({"off", "auto", "always"})
-      .group(group);
+      .group(kGroup);
   command.option("--audit", audit_every, "Every N steps compare all slots with host memory; 0 is off")
       .at_least(0)
-      .group(group)
+      .group(kGroup)
       .show_default();
-  if (can_report) {
-    command.option("--report", report_file, "Write what happened to the experts as JSON")
-        .type("FILE")
-        .group(group);
-  }
+}
+
+void ExpertOptions::add_files(Command& command) {
+  command.option("--report", report_file, "Write what happened to the experts as JSON")
+      .type("FILE")
+      .group(kGroup);
   command
       .option("--residency", residency_file,
               "Start with the experts that this file names, and write it at the end; results are the same "
               "with and without")
       .type("FILE")
-      .group(group);
+      .group(kGroup);
   command
       .option("--warm-from", warm_trace,
               "Start with the experts that a trace (sluice trace record) uses most")
       .type("TRACE")
-      .group(group);
+      .group(kGroup);
+}
+
+void ExpertOptions::add_comparison(Command& command) {
   command.option("--prefill-overlap", overlap, "off: copies run on the compute stream")
       .one_of({"on", "off"})
       .advanced();
@@ -189,7 +206,55 @@ void ExpertOptions::add_to(Command& command) {
       .option(
           "--prefill-group", prefill_group,
           "Most tokens of a prompt that pass each layer together (layer-major), or auto: what 256 MiB hold")
+      .accepted_by([](const std::string& text) { whole_number_or_auto("--prefill-group", text); })
       .advanced();
+}
+
+void ExpertOptions::check_effects(bool has_slots) const {
+  const ExpertOptions defaults;
+  struct Option {
+    const char* name;
+    bool set;
+    bool works = true;  // where experts have slots
+    const char* needs = "";
+  };
+  const Option options[] = {
+      {"--prefill-mode", prefill != defaults.prefill},
+      {"--lookahead", lookahead != defaults.lookahead},
+      {"--lookahead-budget", budget != defaults.budget, lookahead == "on", "--lookahead on"},
+      {"--lookahead-stream", lookahead_stream != defaults.lookahead_stream, lookahead != "off",
+       "--lookahead on or measure"},
+      {"--expert-policy", policy != defaults.policy},
+      {"--cpu-experts", cpu != defaults.cpu},
+      {"--audit", audit_every != defaults.audit_every},
+      {"--report", !report_file.empty()},
+      {"--residency", !residency_file.empty()},
+      {"--warm-from", !warm_trace.empty()},
+      {"--prefill-overlap", overlap != defaults.overlap},
+      {"--prefill-copy-priority", copy_priority != defaults.copy_priority, overlap == "on",
+       "--prefill-overlap on"},
+      {"--prefill-invalidate", invalidate != defaults.invalidate},
+      {"--prefill-hit", hits != defaults.hits},
+      {"--prefill-ring", ring_slots != defaults.ring_slots},
+      {"--prefill-group", prefill_group != defaults.prefill_group,
+       prefill == "auto" || prefill == "layer-major", "--prefill-mode auto or layer-major"},
+  };
+  for (const Option& option : options) {
+    if (!option.set) continue;
+    if (!has_slots) {
+      throw UsageError(std::string(option.name) +
+                       ": experts have no slots; give --expert-slots a number or a share");
+    }
+    if (!option.works) {
+      throw UsageError(std::string(option.name) + ": has no effect without " + option.needs);
+    }
+  }
+}
+
+void ExpertOptions::add_files(FileUses& files) const {
+  if (!warm_trace.empty()) files.reads("--warm-from", warm_trace);
+  files.writes("--report", report_file);
+  files.writes("--residency", residency_file, "--warm-from");  // read at the start, replaced at the end
 }
 
 ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
@@ -217,11 +282,10 @@ ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {
   s.compare.hits = hits == "in-place" ? HitMode::kInPlace
                    : hits == "d2d"    ? HitMode::kDeviceToDevice
                                       : HitMode::kOff;
-  if (s.slots == 0 && !report_file.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "--report: experts have no slots; give --expert-slots a number or a share");
+  const bool wants_slots = !report_file.empty() || !residency_file.empty() || !warm_trace.empty();
+  if (s.slots == 0 && wants_slots && slots != "auto") {
+    throw Error(ErrorCode::kInvalidArgument, "--expert-slots " + slots + ": the model has no experts");
   }
-  check_warm_start(*this, s.slots > 0);
   if (s.slots > 0)
     sluice::ring_slots(shape, s.slots, s.ring_slots);  // throws before anything is loaded into slots
   return s;

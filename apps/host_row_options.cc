@@ -22,6 +22,13 @@ std::string ranges(const std::vector<int64_t>& numbers) {
   return text;
 }
 
+uint64_t parse_limit(const std::string& text) {
+  const std::optional<uint64_t> bytes = parse_bytes(text);
+  if (bytes && *bytes > 0) return *bytes;
+  throw Error(ErrorCode::kInvalidArgument,
+              "--host-memory-limit " + text + ": expected a number of bytes, such as 800MB or 16GB");
+}
+
 }  // namespace
 
 void HostRowFlags::add_to(Command& command) {
@@ -29,6 +36,7 @@ void HostRowFlags::add_to(Command& command) {
       .option("--numa", numa,
               "Where expert rows lie in host memory: gpu (near the GPU, or near this process, while there is "
               "room), interleave (over all nodes), or node:K")
+      .accepted_by([](const std::string& text) { parse_numa(text, numa_nodes()); })
       .group("Experts")
       .show_default();
   command
@@ -41,6 +49,7 @@ void HostRowFlags::add_to(Command& command) {
   command
       .option("--host-memory-limit", memory_limit,
               "Host memory that counts as free, such as 16GB; no more than the system says")
+      .accepted_by([](const std::string& text) { parse_limit(text); })
       .type("BYTES")
       .advanced();
 }
@@ -52,14 +61,7 @@ HostRowOptions HostRowFlags::resolve() const {
                  : lock == "off"      ? LockMode::kOff
                  : lock == "required" ? LockMode::kRequired
                                       : LockMode::kAuto;
-  if (!memory_limit.empty()) {
-    const std::optional<uint64_t> bytes = parse_bytes(memory_limit);
-    if (!bytes || *bytes == 0) {
-      throw Error(ErrorCode::kInvalidArgument, "--host-memory-limit " + memory_limit +
-                                                   ": expected a number of bytes, such as 800MB or 16GB");
-    }
-    options.memory_limit = *bytes;
-  }
+  if (!memory_limit.empty()) options.memory_limit = parse_limit(memory_limit);
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/input_limits.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -25,7 +26,7 @@ std::vector<int32_t> read_sequence(const nlohmann::json& array, const std::strin
 }  // namespace
 
 std::vector<std::vector<int32_t>> read_id_sequences(const std::string& file) {
-  const std::string text = read_input(file), name = input_name(file);
+  const std::string text = read_input(file, kMostInputBytes), name = input_name(file);
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array()) {
     throw Error(ErrorCode::kBadFile, name + ": expected a JSON array of ids, or an array of such arrays");

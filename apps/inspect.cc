@@ -8,6 +8,7 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/inventory.h"
@@ -84,7 +85,7 @@ Row amount_row(std::string_view name, const Inventory::Amount& amount, uint64_t 
 
 void print_summary(const Checkpoint& checkpoint, const Summary& summary) {
   const auto say = [](const char* label, const std::string& value) {
-    std::printf("%-15s %s\n", label, value.c_str());
+    std::printf("%-15s %s\n", label, printable(value).c_str());
   };
   const auto number = [](int64_t value) { return value < 0 ? std::string("-") : std::to_string(value); };
   const Inventory& inventory = summary.inventory;
@@ -112,7 +113,7 @@ void print_summary(const Checkpoint& checkpoint, const Summary& summary) {
 void print_tensors(const Checkpoint& checkpoint) {
   std::vector<Row> rows = {{"tensor", "type", "shape", "bytes"}};
   for (const Tensor* tensor : checkpoint.tensors()) {
-    rows.push_back({tensor->name, std::string(name_of(tensor->dtype)), format_shape(tensor->shape),
+    rows.push_back({printable(tensor->name), std::string(name_of(tensor->dtype)), format_shape(tensor->shape),
                     format_bytes(tensor->bytes.size())});
   }
   std::printf("\n");
@@ -150,7 +151,7 @@ void print_json(const Checkpoint& checkpoint, const Summary& summary, bool tenso
                                 {"bytes", tensor->bytes.size()}});
     }
   }
-  std::printf("%s\n", out.dump(2).c_str());
+  std::printf("%s\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
 }
 
 void run_inspect(const InspectOptions& options) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "apps/messages.h"
 #include "apps/progress_bar.h"
 #include "apps/warm_start.h"
 #include "base/error.h"
@@ -37,15 +38,15 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
       .show_default();
   experts.add_to(command);
   host_rows.add_to(command);
+  command.remove(without);
 }
 
-void ModelOptions::check() const {
+void ModelOptions::check(FileUses files) const {
+  experts.check_effects(experts.slots != "auto");
   check_model_folder(folder);
-  if (experts.slots == "auto" && !experts.report_file.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "--report: experts have no slots; give --expert-slots a number or a share");
-  }
-  if (!experts.report_file.empty()) check_can_write(experts.report_file);
+  files.reads_folder("--model", folder);
+  experts.add_files(files);
+  files.check();
 }
 
 Tokenizer load_tokenizer(const ModelOptions& options) {
@@ -59,15 +60,15 @@ namespace {
 int threads_within_cores(int wish) {
   const int cores = usable_cores();
   if (wish <= cores) return wish;
-  std::fprintf(stderr, "sluice: --threads %d: this process may use %d cores; %d threads are used\n", wish,
-               cores, cores);
+  print_message("--threads " + std::to_string(wish) + ": this process may use " + std::to_string(cores) +
+                " cores; " + std::to_string(cores) + " threads are used");
   return cores;
 }
 
 void say_if_context_is_cut(int64_t wish, int64_t most) {
   if (wish <= most) return;
-  std::fprintf(stderr, "sluice: --context %lld: the model was made for %lld tokens; %lld are used\n",
-               static_cast<long long>(wish), static_cast<long long>(most), static_cast<long long>(most));
+  print_message("--context " + std::to_string(wish) + ": the model was made for " + std::to_string(most) +
+                " tokens; " + std::to_string(most) + " are used");
 }
 
 }  // namespace
@@ -116,7 +117,7 @@ std::vector<int32_t> LoadedModel::end_ids() const {
   const Config& config = ids.empty() ? checkpoint.config() : checkpoint.generation_config();
   if (ids.empty()) ids = config.integers({"eos_token_id"});
   for (const int64_t id : ids) {
-    if (id >= INT32_MIN && id <= INT32_MAX) continue;
+    if (id >= 0 && id <= INT32_MAX) continue;
     throw Error(ErrorCode::kBadFile,
                 config.file() + ": eos_token_id " + std::to_string(id) + " is no token id");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/expert_options.h"
+#include "apps/file_uses.h"
 #include "apps/host_row_options.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
@@ -25,13 +26,15 @@ struct ModelOptions {
   int64_t context_tokens = 0;
   ExpertOptions experts;
   HostRowFlags host_rows;
+  std::vector<std::string> without;  // of the options below: have no effect in this command, are not offered
 
   /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
   /// Without `model_required` the command checks for itself that there is a model.
   void add_to(Command& command, bool with_context, bool model_required = true);
-  /// Throws Error for what can be known before anything is read: a folder that is none, a report that cannot
-  /// be written or has nothing to report.
-  void check() const;
+  /// Throws Error for what can be known before anything is read: options without effect, a folder that is
+  /// none, outputs that cannot be written or that would replace each other, an input or a file of the model.
+  /// `files`: what the command itself reads and writes.
+  void check(FileUses files = {}) const;
 };
 
 /// The tokenizer of a model's folder, after options.check().

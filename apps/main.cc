@@ -1,5 +1,5 @@
-// The program: one subcommand a job. Exit codes: 0 done, 1 an error of input, files or system, 2 wrong usage,
-// 130 stopped by Ctrl-C.
+// The program: one subcommand a job. Exit codes: 0 done, 1 an error of input, files or system, 2 a command
+// line that is wrong in itself, 130 stopped by Ctrl-C.
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -8,12 +8,15 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/messages.h"
+#include "apps/usage_error.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "version.h"
 
 namespace {
 
+constexpr int kWrongUsage = 2;
 constexpr int kStoppedByCtrlC = 130;  // what a shell makes of SIGINT
 
 std::string version_text() {
@@ -21,15 +24,10 @@ std::string version_text() {
          ")\nbackends: host\nSIMD: " + std::string(sluice::name_of(sluice::simd_level()));
 }
 
-// One line, whatever the message held: scripts read it.
-int fail(const std::string& message) {
-  std::string line = message;
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
+int fail(const std::string& message, int code = 1) {
   std::fflush(stdout);
-  std::fprintf(stderr, "sluice: %s\n", line.c_str());
-  return 1;
+  sluice::apps::print_message(message);
+  return code;
 }
 
 // A write that failed in between leaves its mark: by now the buffer may be empty again.
@@ -41,12 +39,15 @@ bool standard_output_is_whole() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a write error, not a silent death
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a write error, not a silent death;
+  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that grows beyond `ulimit -f`
   try {
-    const int code = sluice::apps::run_program(
+    sluice::apps::run_program(
         argc, argv, "Sluice serves Mixture-of-Experts language models that are bigger than the GPU.",
         "`sluice COMMAND --help` explains a command.\n"
-        "Exit codes: 0 done, 1 error, 2 wrong usage, 130 stopped by Ctrl-C.",
+        "Exit codes: 0 done, 1 error, 2 wrong usage (the command line itself is wrong, whatever the files "
+        "and\n"
+        "the model are), 130 stopped by Ctrl-C.",
         version_text, [](sluice::apps::Command& program) {
           sluice::apps::add_run(program);
           sluice::apps::add_chat(program);
@@ -59,10 +60,10 @@ int main(int argc, char** argv) {
           sluice::apps::add_bench(program);
           sluice::apps::add_plan(program);
         });
-    if (code != 0) return code;
+  } catch (const sluice::apps::UsageError& error) {
+    return fail(error.what(), kWrongUsage);
   } catch (const sluice::Error& error) {
-    const int code = fail(error.what());
-    return error.code() == sluice::ErrorCode::kCancelled ? kStoppedByCtrlC : code;
+    return fail(error.what(), error.code() == sluice::ErrorCode::kCancelled ? kStoppedByCtrlC : 1);
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& error) {

@@ -1,15 +1,17 @@
 // `sluice plan`: what a model needs, and a forecast for cards that are not there.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/file_uses.h"
 #include "apps/loaded_model.h"
+#include "apps/messages.h"
+#include "apps/plan_output.h"
+#include "apps/usage_error.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/units.h"
-#include "engine/simulation.h"
 #include "models/shape_model.h"
 
 namespace sluice::apps {
@@ -25,11 +27,13 @@ struct PlanOptions {
   SimulatedRequest request;
   std::string trace_file;
   double compute_share = 1;
+  bool json = false;
 
   int64_t context(const ModelInfo& info) const {
     if (model.context_tokens > 0) return std::min(model.context_tokens, info.max_positions);
-    return shape.empty() ? info.max_positions
-                         : std::max(kShapeContext, request.prompt_tokens + request.decode_tokens);
+    if (shape.empty()) return info.max_positions;
+    const int64_t wish = std::max({kShapeContext, request.prompt_tokens, request.decode_tokens});
+    return std::min(info.max_positions, std::max(wish, request.prompt_tokens + request.decode_tokens));
   }
 };
 
@@ -95,7 +99,60 @@ void check_request(const PlanOptions& options, int64_t context) {
                                                " tokens");
 }
 
-void print_lines(const PlanOptions& options) {
+MemoryLine slots_line(const ModelInfo& info, const ExpertSettings& settings) {
+  const ExpertShape shape = expert_shape(info);
+  const int64_t experts = shape.layers * shape.experts;
+  MemoryLine line{.name = "expert slots", .option = "--expert-slots"};
+  if (experts == 0) return line;
+  line.unit_bytes = info.expert_bytes / static_cast<uint64_t>(experts);
+  line.least = min_slots(shape);
+  line.takes_the_rest = settings.slots == 0;
+  line.bytes = static_cast<uint64_t>(line.takes_the_rest ? line.least : settings.slots) * line.unit_bytes;
+  line.note = line.takes_the_rest
+                  ? "what the card has room for of " + std::to_string(experts) + " experts"
+                  : std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts";
+  return line;
+}
+
+MemoryLine context_line(const PlanOptions& options, const ModelInfo& info, int64_t context) {
+  const auto bytes = static_cast<uint64_t>(info.kv.bytes_per_token());
+  return {.name = "KV cache",
+          .note = std::to_string(context) + " tokens in f32",
+          .bytes = bytes * static_cast<uint64_t>(context),
+          .option = "--context",
+          .unit_bytes = bytes,
+          .least = std::min(context, options.request.prompt_tokens + options.request.decode_tokens)};
+}
+
+/// Whatever was allocated and has no line of its own; a shape's expert rows are allocated, a model's mapped.
+MemoryLine scratch_line(const PlanOptions& options, const Device& device, const Model& model, int64_t slots) {
+  const ModelInfo& info = model.info();
+  const auto memory = model.make_batch_memory(BatchUse::kAlone, model.max_rows());
+  const ExpertShape shape = expert_shape(info);
+  const auto experts = static_cast<uint64_t>(shape.layers * shape.experts);
+  const uint64_t slot_bytes =
+      experts == 0 ? 0 : static_cast<uint64_t>(slots) * (info.expert_bytes / experts);
+  const uint64_t lines = info.dense_bytes + slot_bytes + (options.shape.empty() ? 0 : info.expert_bytes);
+  const uint64_t allocated = device.allocated_bytes();
+  return {.name = "scratch",
+          .note = "a chunk of " + std::to_string(model.max_rows()) + " tokens, slot maps and their tables",
+          .bytes = allocated - std::min<uint64_t>(allocated, lines)};
+}
+
+MemoryLine group_line(const Runtime& runtime, const ExpertSettings& settings, int64_t context) {
+  const ModelInfo& info = runtime.model().info();
+  const BatchUse use = runtime.resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
+  const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
+  const uint64_t bytes = group_bytes_per_token(info, use);
+  return {.name = "prefill group",
+          .note = std::to_string(tokens) + " tokens that pass each layer together",
+          .bytes = static_cast<uint64_t>(tokens) * bytes,
+          .option = "--prefill-group",
+          .unit_bytes = bytes,
+          .least = 1};
+}
+
+MemoryPlan make_plan(const PlanOptions& options) {
   const std::unique_ptr<Device> device = make_host_device(options.model.threads);
   const std::unique_ptr<Model> model = load(options, *device);
   const ModelInfo& info = model->info();
@@ -103,101 +160,108 @@ void print_lines(const PlanOptions& options) {
   const int64_t context = options.context(info);
   check_request(options, context);
   if (options.model.context_tokens > context) {
-    std::fprintf(stderr, "sluice: --context %lld: the model was made for %lld tokens; these are used\n",
-                 static_cast<long long>(options.model.context_tokens), static_cast<long long>(context));
+    print_message("--context " + std::to_string(options.model.context_tokens) + ": the model was made for " +
+                  std::to_string(context) + " tokens; these are used");
   }
-  const uint64_t experts =
-      static_cast<uint64_t>(info.moe_layers.size()) * static_cast<uint64_t>(info.experts);
-  const auto slots = static_cast<uint64_t>(settings.slots) * (experts > 0 ? info.expert_bytes / experts : 0);
-  const auto line = [](const char* name, uint64_t bytes, const std::string& note) {
-    std::printf("%-16s %12s   %s\n", name, format_bytes(bytes).c_str(), note.c_str());
-  };
-  uint64_t device_bytes = 0;
-  const auto device_line = [&](const char* name, uint64_t bytes, const std::string& note) {
-    device_bytes += bytes;
-    line(name, bytes, "device" + note);
-  };
-  device_line("dense weights", info.dense_bytes, "");
-  if (settings.slots > 0) {
-    device_line("expert slots", slots,
-                "; " + std::to_string(settings.slots) + " of " + std::to_string(experts) + " experts");
-  } else {
-    std::printf("%-16s %12s   device; what the card has room for of %llu experts\n", "expert slots", "auto",
-                static_cast<unsigned long long>(experts));
-  }
-  device_line("KV cache", static_cast<uint64_t>(info.kv.bytes_per_token() * context),
-              "; " + std::to_string(context) + " tokens in f32");
+  MemoryPlan plan;
+  plan.add({.name = "dense weights", .bytes = info.dense_bytes});
+  plan.add(slots_line(info, settings));
+  plan.add(context_line(options, info, context));
   const Runtime runtime(*device, *model, settings);
-  const auto memory = model->make_batch_memory(BatchUse::kAlone, model->max_rows());
-  // Whatever was allocated and has no line of its own; a shape's expert rows are allocated, a model's mapped.
-  const uint64_t lines = info.dense_bytes + slots + (options.shape.empty() ? 0 : info.expert_bytes);
-  const uint64_t scratch = device->allocated_bytes() - std::min<uint64_t>(device->allocated_bytes(), lines);
-  device_line("scratch", scratch,
-              "; a chunk of " + std::to_string(model->max_rows()) + " tokens, slot maps and their tables");
+  plan.add(scratch_line(options, *device, *model, settings.slots));
   if (settings.slots > 0 &&
       (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
-    const BatchUse use = runtime.resident()->splits_layers() ? BatchUse::kGroupInTiles : BatchUse::kGroup;
-    const int64_t tokens = std::min(context, most_group_tokens(info, settings, use));
-    device_line("prefill group", static_cast<uint64_t>(tokens) * group_bytes_per_token(info, use),
-                "; " + std::to_string(tokens) + " tokens that pass each layer together");
+    plan.add(group_line(runtime, settings, context));
   }
-  line("expert rows", info.expert_bytes, "host, page-locked where a GPU reads them");
-  for (const std::string& name : options.machines) {
-    const auto card_bytes = static_cast<uint64_t>(machine_model(name).device_bytes);
-    line(name.c_str(), card_bytes,
-         (device_bytes <= card_bytes ? "fits: needs " : "DOES NOT FIT: needs ") + format_bytes(device_bytes) +
-             (settings.slots == 0 ? " and slots in what is left" : ""));
-  }
+  plan.add({.name = "expert rows",
+            .note = "page-locked where a GPU reads them",
+            .bytes = info.expert_bytes,
+            .on_device = false});
+  return plan;
 }
 
-void print_forecast(const PlanOptions& options, const std::string& name) {
+Forecast forecast(const PlanOptions& options, const std::string& name) {
   const Machine machine(options, name);
   const ExpertSettings settings = settings_on(options, machine);
   SimulatedRequest request = options.request;
   request.warm_tokens = kWarmTokens;
-  const SimulatedRun run = run_on(options, machine, settings, request);
-  std::printf("%-12s %6lld %10.2f ms %9.1f %% %8.1f /s %9.1f %%", name.c_str(),
-              static_cast<long long>(settings.slots), run.ttft_ms, 100 * run.prefill_link_share,
-              run.tokens_per_s, 100 * run.decode_link_share);
+  Forecast result{settings.slots, run_on(options, machine, settings, request), {}};
   if (!options.trace_file.empty()) write_chrome_trace(machine.clock->timeline(), options.trace_file);
-  if (machine.model->info().moe_layers.empty()) return void(std::printf("\n"));
+  if (machine.model->info().moe_layers.empty()) return result;
   request.warm_tokens = request.decode_tokens = 0;
   for (const Arm& arm : published_arms()) {
     const ExpertShape shape = expert_shape(machine.model->info());
-    const SimulatedRun arm_run = run_on(options, machine, arm_settings(arm, shape), request);
-    std::printf(" %8.2f", arm_run.ttft_ms);
+    result.arms_ttft_ms.push_back(run_on(options, machine, arm_settings(arm, shape), request).ttft_ms);
   }
-  std::printf(" ms\n");
+  return result;
+}
+
+/// For the cards that the plan fits; without --json each is printed when it is there.
+void make_forecasts(const PlanOptions& options, std::vector<PlannedCard>& cards) {
+  bool first = true;
+  for (PlannedCard& card : cards) {
+    if (!card.fit.fits) continue;
+    card.forecast = forecast(options, card.name);
+    if (options.json) continue;
+    if (first) print_forecasts_head(options.request);
+    first = false;
+    print_forecast(card);
+  }
+}
+
+/// Throws UsageError. Without a simulation nothing runs.
+void check_effects(const PlanOptions& options) {
+  if (options.model.folder.empty() == options.shape.empty()) {
+    throw UsageError("plan needs either --model or --shape");
+  }
+  const ExpertOptions& experts = options.model.experts;
+  if (experts.cpu != "off") {
+    throw UsageError(
+        "--cpu-experts: the simulated clock knows no times of experts on the CPU; use "
+        "--cpu-experts off");
+  }
+  const bool simulates = !options.machines.empty();
+  experts.check_effects(simulates || experts.slots != "auto");
+  const ExpertOptions defaults;
+  const std::pair<const char*, bool> needs_a_run[] = {
+      {"--lookahead", experts.lookahead != defaults.lookahead},
+      {"--lookahead-budget", experts.budget != defaults.budget},
+      {"--lookahead-stream", experts.lookahead_stream != defaults.lookahead_stream},
+      {"--expert-policy", experts.policy != defaults.policy},
+      {"--prefill-overlap", experts.overlap != defaults.overlap},
+      {"--prefill-copy-priority", experts.copy_priority != defaults.copy_priority},
+      {"--prefill-invalidate", experts.invalidate != defaults.invalidate},
+      {"--prefill-hit", experts.hits != defaults.hits},
+      {"--compute-share", options.compute_share != 1}};
+  for (const auto& [name, set] : needs_a_run) {
+    if (set && !simulates) throw UsageError(std::string(name) + ": has no effect without --simulate");
+  }
 }
 
 void run_plan(const PlanOptions& options) {
-  if (options.model.folder.empty() == options.shape.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "plan needs either --model or --shape");
+  check_effects(options);
+  FileUses files;
+  if (!options.model.folder.empty()) {
+    check_model_folder(options.model.folder);
+    files.reads_folder("--model", options.model.folder);
   }
-  if (!options.shape.empty()) model_shape(options.shape);
-  if (!(options.compute_share > 0 && options.compute_share <= 1)) {
-    throw Error(ErrorCode::kInvalidArgument, "--compute-share is above 0 and at most 1");
+  files.writes("--timeline", options.trace_file);
+  files.check();
+  const MemoryPlan plan = make_plan(options);
+  std::vector<PlannedCard> cards;
+  for (const std::string& name : options.machines) {
+    const auto bytes = static_cast<uint64_t>(machine_model(name).device_bytes);
+    cards.push_back({name, bytes, plan.fit(bytes), {}});
   }
-  if (!options.machines.empty() && options.model.experts.cpu != "off") {
-    throw Error(
-        ErrorCode::kUnsupported,
-        "--simulate: the simulated clock knows no times of experts on the CPU; use --cpu-experts off");
+  if (!options.json) print_memory(plan, cards);
+  make_forecasts(options, cards);
+  if (options.json) std::fputs(plan_json(plan, cards).c_str(), stdout);
+  std::string misfits;
+  for (const PlannedCard& card : cards) {
+    if (card.fit.fits) continue;
+    misfits += (misfits.empty() ? "" : "; ") + card.name + ": does not fit: " + describe_misfit(card.fit);
   }
-  for (const std::string& name : options.machines) machine_model(name);  // an unknown one is refused at once
-  if (!options.trace_file.empty()) check_can_write(options.trace_file);
-  print_lines(options);
-  if (options.machines.empty()) return;
-  std::printf(
-      "\nforecast for a prompt of %lld tokens and %lld more, by simulation; the four arms: time to the first "
-      "token\n"
-      "where a streaming prompt moves every expert, with --prefill-copy-priority high, --prefill-invalidate "
-      "epoch\n",
-      static_cast<long long>(options.request.prompt_tokens),
-      static_cast<long long>(options.request.decode_tokens));
-  std::printf(
-      "card          slots   first token   link busy      decode   link busy  neither priority    epoch     "
-      "both\n");
-  for (const std::string& name : options.machines) print_forecast(options, name);
+  if (!misfits.empty()) throw Error(ErrorCode::kOutOfMemory, misfits);
 }
 
 template <class List>
@@ -223,11 +287,16 @@ void add_plan(Command& program) {
       "; their routes are drawn evenly and anew for every token, nothing is predicted.\n\n"
       "  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti\n"
       "  $ sluice plan --shape q36 --simulate published,rtx4090,rtx5090 --prompt-tokens 64");
-  options->model.experts.can_report = false;  // a forecast moves no experts
+  // Nothing is served: no rows lie in host memory, and no trace or list of another run is read.
+  options->model.without = {"--report", "--residency",      "--warm-from",        "--audit",
+                            "--numa",   "--lock-host-rows", "--host-memory-limit"};
   options->model.add_to(command, true, false);
-  command.option("--shape", options->shape, "Sizes of a published model, in place of --model").type("NAME");
+  command.option("--shape", options->shape, "Sizes of a published model, in place of --model")
+      .accepted_by([](const std::string& name) { model_shape(name); })
+      .type("NAME");
   const Argument simulated = command.option("--simulate", options->machines, "Cards to forecast for")
                                  .separated_by(',')
+                                 .accepted_by([](const std::string& name) { machine_model(name); })
                                  .type("NAME,...");
   command.option("--prompt-tokens", options->request.prompt_tokens, "Length of the prompt")
       .at_least(1)
@@ -240,7 +309,12 @@ void add_plan(Command& program) {
   command
       .option("--compute-share", options->compute_share,
               "Share of the cards' compute and memory rate that the model gets, above 0 up to 1")
+      .check([](const std::string& text) {
+        const double share = std::strtod(text.c_str(), nullptr);
+        return share > 0 && share <= 1 ? std::string() : text + " is not above 0 and at most 1";
+      })
       .advanced();
+  command.flag("--json", options->json, "Print one JSON object");
   command.option("--timeline", options->trace_file, "Write the last card's steps as a Chrome trace")
       .type("FILE")
       .needs(simulated);

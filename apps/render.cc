@@ -9,11 +9,14 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/input_limits.h"
+#include "apps/usage_error.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "text/chat_template.h"
 #include "text/chat_template_inputs.h"
+#include "text/json_input.h"
 
 namespace sluice::apps {
 namespace {
@@ -28,17 +31,9 @@ struct RenderOptions {
   std::vector<std::string> variables;  // name=JSON
 };
 
-Json parse_json(const std::string& text, const std::string& place) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::kInvalidArgument, place + ": is no JSON: offset " + std::to_string(error.byte));
-  }
-}
-
 Json read_list(const std::string& file, const char* what) {
   const std::string place = input_name(file);
-  Json list = parse_json(read_input(file), place);
+  Json list = parse_json(read_input(file, kMostInputBytes), place, ErrorCode::kInvalidArgument);
   if (!list.is_array())
     throw Error(ErrorCode::kInvalidArgument, place + ": expected a JSON array of " + what);
   return list;
@@ -49,25 +44,31 @@ Json read_variables(const std::vector<std::string>& definitions) {
   for (const std::string& definition : definitions) {
     const size_t equals = definition.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error(ErrorCode::kInvalidArgument, "--set " + definition + ": expected name=JSON");
+      throw UsageError("--set " + definition + ": expected name=JSON");
     }
     const std::string name = definition.substr(0, equals);
-    variables[name] = parse_json(definition.substr(equals + 1), "--set " + name);
+    try {
+      variables[name] =
+          parse_json(definition.substr(equals + 1), "--set " + name, ErrorCode::kInvalidArgument);
+    } catch (const Error& error) {
+      throw UsageError(error.what());
+    }
   }
   return variables;
 }
 
 void render(const RenderOptions& options) {
   if (options.messages == "-" && options.tools == "-") {
-    throw Error(ErrorCode::kInvalidArgument, "--messages and --tools can't both read standard input");
+    throw UsageError("--messages and --tools can't both read standard input");
   }
+  const Json variables = read_variables(options.variables);
   check_model_folder(options.model);
   const ChatTemplate chat_template = ChatTemplate::load(options.model);
   ChatTemplateInputs inputs;
   inputs.messages = read_list(options.messages, "messages");
   if (!options.tools.empty()) inputs.tools = read_list(options.tools, "tools");
   inputs.add_generation_prompt = !options.no_generation_prompt;
-  inputs.variables = read_variables(options.variables);
+  inputs.variables = variables;
   const std::string text = chat_template.render(inputs);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
     throw Error(ErrorCode::kIo, "cannot write to standard output");

@@ -5,6 +5,7 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/expert_usage.h"
+#include "apps/input_limits.h"
 #include "apps/interrupt.h"
 #include "apps/loaded_model.h"
 #include "apps/sampling_options.h"
@@ -21,19 +22,25 @@ struct RunOptions {
   ModelOptions model;
   SamplingOptions sampling;
   std::optional<std::string> prompt;
-  std::string prompt_file, system;
+  std::optional<std::string> system;
+  std::string prompt_file;
   bool chat = false, json = false, experts = false, ignore_end = false, quiet = false;
   int64_t logprobs = -1;
 };
 
+std::string prompt_source(const RunOptions& options) {
+  return options.prompt_file.empty() ? "-" : options.prompt_file;
+}
+
 std::string read_prompt(const RunOptions& options) {
   if (options.prompt) return *options.prompt;
-  return read_input(options.prompt_file.empty() ? "-" : options.prompt_file);
+  return read_input(prompt_source(options), kMostInputBytes);
 }
 
 std::string render_chat(const RunOptions& options, const std::string& prompt) {
   ChatTemplateInputs inputs;
-  if (!options.system.empty()) inputs.messages.push_back({{"role", "system"}, {"content", options.system}});
+  const std::string system = options.system.value_or("");
+  if (!system.empty()) inputs.messages.push_back({{"role", "system"}, {"content", system}});
   inputs.messages.push_back({{"role", "user"}, {"content", prompt}});
   return ChatTemplate::load(options.model.folder).render(inputs);
 }
@@ -75,6 +82,9 @@ void print_text(std::string_view text) {
 
 void run(const RunOptions& options) {
   options.sampling.check();
+  FileUses files;
+  if (!options.prompt) files.reads("--prompt-file", prompt_source(options));
+  options.model.check(files);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   const std::string prompt = read_prompt(options);
   const std::vector<int32_t> prompt_ids =

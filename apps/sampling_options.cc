@@ -6,7 +6,7 @@
 #include <charconv>
 #include <random>
 
-#include "base/error.h"
+#include "apps/usage_error.h"
 
 namespace sluice::apps {
 
@@ -29,15 +29,15 @@ void SamplingOptions::add_to(Command& command) {
 }
 
 void SamplingOptions::check() const {
-  const SamplingParams params = resolve(Config());
   try {
-    sluice::check(params, INT32_MAX);
+    sluice::check(resolve(Config()), INT32_MAX);
   } catch (const Error& error) {
     // "top_k: -1 is outside ...": the flag has dashes.
     std::string text = error.what();
+    if (text.starts_with("--")) throw UsageError(text);
     const size_t end = std::min(text.find_first_of(": "), text.size());
     std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
-    throw Error(error.code(), "--" + text);
+    throw UsageError("--" + text);
   }
 }
 

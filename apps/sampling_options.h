@@ -20,8 +20,8 @@ struct SamplingOptions {
   int64_t max_tokens = 512;
 
   void add_to(Command& command);
-  /// Throws Error with the flag's name for a flag out of range, before a model is there. (Ids of --logit-bias
-  /// beyond its vocabulary are refused later.)
+  /// Throws UsageError with the flag's name for a flag out of range, before a model is there. (Ids of
+  /// --logit-bias beyond its vocabulary are refused later.)
   void check() const;
   /// Defaults of the model, overridden by the flags. Without --seed each call gets another seed. Throws
   /// Error.

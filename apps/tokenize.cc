@@ -9,8 +9,10 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/input_limits.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "text/json_input.h"
 #include "text/tokenizer.h"
 
 namespace sluice::apps {
@@ -57,13 +59,8 @@ Json decode_item(const Tokenizer& tokenizer, const Json& item, size_t index) {
 }
 
 Json read_items() {
-  try {
-    Json items = Json::parse(read_standard_input());
-    if (items.is_array()) return items;
-  } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "standard input: is no JSON: offset " + std::to_string(error.byte));
-  }
+  Json items = parse_json(read_input("-", kMostInputBytes), "standard input", ErrorCode::kInvalidArgument);
+  if (items.is_array()) return items;
   throw Error(ErrorCode::kInvalidArgument, "standard input: expected a JSON array");
 }
 

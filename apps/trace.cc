@@ -6,12 +6,14 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/id_sequences.h"
+#include "apps/input_limits.h"
 #include "apps/interrupt.h"
 #include "apps/loaded_model.h"
 #include "apps/trace_replay.h"
 #include "apps/warm_start.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "engine/session.h"
 #include "experts/trace_writer.h"
@@ -32,7 +34,7 @@ struct RecordOptions {
 
 std::vector<Sequence> read_input(const RecordOptions& options) {
   if (!options.ids_file.empty()) return read_id_sequences(options.ids_file);
-  const std::string text = options.prompt ? *options.prompt : read_standard_input();
+  const std::string text = options.prompt ? *options.prompt : sluice::read_input("-", kMostInputBytes);
   return {load_tokenizer(options.model).encode(text)};
 }
 
@@ -59,6 +61,7 @@ class Recording {
   }
 
   bool interrupted() const { return interrupt_.raised(); }
+  void check_interrupt() const { interrupt_.check(); }
   const TraceRecorder& recorder() const { return recorder_; }
 
  private:
@@ -125,8 +128,13 @@ class OutputFile {
 };
 
 void run_record(const RecordOptions& options) {
-  options.model.check();
-  check_can_write(options.out);
+  FileUses files;
+  if (!options.ids_file.empty() || !options.prompt) {
+    files.reads("--ids", options.ids_file.empty() ? "-" : options.ids_file);
+  }
+  files.writes("--out", options.out);
+  if (!output_place(options.out).direct) files.writes("--out", options.out + ".partial");
+  options.model.check(files);
   const std::vector<Sequence> sequences = read_input(options);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
@@ -140,15 +148,17 @@ void run_record(const RecordOptions& options) {
       in_sequence(j, [&] { recording.run(sequences[j]); });
     }
     writer.close();
+    if (recording.interrupted() && writer.steps() == 0) recording.check_interrupt();
   } catch (const Error& error) {
     throw Error(error.code(), error.what() + file.give_up(writer.steps()));
   }
   file.keep();
-  std::fprintf(stderr, "%s: %lld steps, %lld of them decode; %lld tokens; %s\n", options.out.c_str(),
-               static_cast<long long>(writer.steps()),
+  std::fprintf(stderr, "%s: %lld steps, %lld of them decode; %lld tokens; %s\n",
+               printable(options.out).c_str(), static_cast<long long>(writer.steps()),
                static_cast<long long>(recording.recorder().decode_steps()),
                static_cast<long long>(recording.recorder().rows()), format_bytes(writer.bytes()).c_str());
   std::fputs(loaded.report(options.model).c_str(), stderr);
+  recording.check_interrupt();
 }
 
 void add_record(Command& trace) {
@@ -157,7 +167,8 @@ void add_record(Command& trace) {
   command.footer(
       "Sequences run one after the other in one session: a beginning that two have in common is not run "
       "again. "
-      "Ctrl-C ends the recording and keeps it. Until the end the file is called FILE.partial; after a crash "
+      "Ctrl-C ends the recording, keeps what is there, and the exit code is 130. Until the end the file is "
+      "called FILE.partial; after a crash "
       "that is good up to its last complete step.");
   options->model.add_to(command, true);
   const Argument ids = command.option("--ids", options->ids_file,

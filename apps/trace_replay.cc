@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
+#include "apps/messages.h"
+#include "apps/usage_error.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "experts/replay.h"
 
@@ -88,8 +90,9 @@ struct Totals {
 
 void print_table(const Trace& trace, const Totals& totals, const std::vector<Line>& lines) {
   const TraceModel& model = trace.model;
-  std::printf("%s: %zu MoE layers of %lld experts, top %lld\n", model.family.c_str(), model.layers.size(),
-              static_cast<long long>(model.experts), static_cast<long long>(model.top_k));
+  std::printf("%s: %zu MoE layers of %lld experts, top %lld\n", printable(model.family).c_str(),
+              model.layers.size(), static_cast<long long>(model.experts),
+              static_cast<long long>(model.top_k));
   std::printf("%lld steps, %lld tokens; %lld of %lld experts used\n\n", static_cast<long long>(totals.steps),
               static_cast<long long>(totals.tokens), static_cast<long long>(totals.used_experts),
               static_cast<long long>(model.all_experts()));
@@ -130,19 +133,34 @@ void print_json(const Trace& trace, const Totals& totals, const std::vector<Line
   std::printf("%s\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
 }
 
+void check_effects(const ReplayFlags& flags) {
+  const ReplayOptions defaults;
+  const std::vector<ReplayPolicy> policies = policies_of(flags.policies);
+  const auto needs = [&](const char* option, bool set, ReplayPolicy policy) {
+    if (!set || std::find(policies.begin(), policies.end(), policy) != policies.end()) return;
+    throw UsageError(std::string(option) + ": has no effect without --policies " +
+                     std::string(name_of(policy)));
+  };
+  needs("--half-life", flags.options.lfu_half_life_tokens != defaults.lfu_half_life_tokens,
+        ReplayPolicy::kLfu);
+  needs("--beta", flags.options.scored_beta != defaults.scored_beta, ReplayPolicy::kScored);
+}
+
 void run_replay(const ReplayFlags& flags) {
+  check_effects(flags);
   const Trace trace = read_trace(flags.file, {.accept_cut = flags.accept_cut});
-  if (!trace.complete) {
-    std::fprintf(stderr, "%s was cut short; its %zu complete steps are replayed\n", flags.file.c_str(),
-                 trace.steps.size());
-  }
   Totals totals;
   for (const TraceStep& step : trace.steps) {
     totals.steps += !flags.decode_only || step.kind == StepKind::kDecode;
   }
   if (totals.steps == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                flags.file + ": no " + (flags.decode_only ? "decode steps" : "steps") + " to replay");
+    throw Error(ErrorCode::kInvalidArgument, flags.file + (trace.complete ? "" : ": was cut short") +
+                                                 ": no " + (flags.decode_only ? "decode steps" : "steps") +
+                                                 " to replay");
+  }
+  if (!trace.complete) {
+    print_message(flags.file + ": was cut short; its " + std::to_string(trace.steps.size()) +
+                  " complete steps are replayed");
   }
   std::vector<Line> lines;
   for (const std::string& text : flags.slots) {

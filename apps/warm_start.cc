@@ -28,21 +28,6 @@ TraceModel trace_model(const Model& model) {
   return traced;
 }
 
-void check_warm_start(const ExpertOptions& options, bool has_slots) {
-  const bool residency = !options.residency_file.empty();
-  if (!residency && options.warm_trace.empty()) return;
-  if (!has_slots) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(residency ? "--residency" : "--warm-from") +
-                    ": experts have no slots; give --expert-slots a number or a share");
-  }
-  const std::filesystem::path folder = std::filesystem::path(options.residency_file).parent_path();
-  if (residency && !folder.empty() && !std::filesystem::is_directory(folder)) {
-    throw Error(ErrorCode::kNotFound,
-                "--residency " + options.residency_file + ": the folder does not exist");
-  }
-}
-
 void warm_start(const ExpertOptions& options, const Checkpoint& checkpoint, Runtime& runtime) {
   std::vector<Resident> residents;
   if (!options.warm_trace.empty()) {

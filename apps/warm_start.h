@@ -10,9 +10,6 @@ namespace sluice::apps {
 /// The model as traces name it. Throws Error kUnsupported for a model without experts.
 TraceModel trace_model(const Model& model);
 
-/// Refuses --residency and --warm-from where experts have no slots, and a --residency whose folder is not
-/// there. To be called before anything is loaded into slots.
-void check_warm_start(const ExpertOptions& options, bool has_slots);
 /// Fills slots from --warm-from and --residency (what the file names goes first; a file that is not there yet
 /// is no error). Throws Error for files that are cut short, damaged or of another model.
 void warm_start(const ExpertOptions& options, const Checkpoint& checkpoint, Runtime& runtime);

@@ -150,6 +150,63 @@ TEST_F(BadInput, AnEndTokenThatIsNoIdIsRefused) {
   expect_refusal({"run", "--model", model_, "--prompt", "a"}, {"config.json: eos_token_id 4294967298"});
 }
 
+TEST_F(BadInput, LayersAndEndTokensThatCannotBeAreRefused) {
+  copy("qwen3_moe");
+  write_tokenizer();
+  fs::remove(model_ / "generation_config.json");
+  edit_config([](auto& config) { config["eos_token_id"] = -5; });
+  expect_refusal({"run", "--model", model_, "--prompt", "a"}, {"config.json: eos_token_id -5"});
+  edit_config([](auto& config) { config["mlp_only_layers"] = {99}; });
+  expect_refusal(eval(), {"config.json: mlp_only_layers: there is no layer 99 of 3"});
+}
+
+TEST_F(BadInput, NothingFromAFileSteersTheTerminal) {
+  copy("qwen3_moe");
+  const auto expect_escaped = [](const Arguments& arguments, const std::string& part) {
+    expect_refusal(arguments, {part}, "[]");
+    EXPECT_EQ(run_program(arguments, "[]").err.find_first_of("\x1b\x9b"), std::string::npos);
+  };
+  edit_config([](auto& config) {
+    config["model_type"] = "a\x1b[2J";
+    config.erase("architectures");
+  });
+  expect_escaped(eval(), "a\\x1b[2J");
+  expect_escaped({"run", "--model", "\x1b[31m\nabsent", "--prompt", "a"}, "\\x1b[31m\\nabsent");
+  write_file_atomically(model_ / "chat_template.jinja", "{{ raise_exception('a\x1b[2Jb\xc2\x9b') }}");
+  expect_escaped({"render", "--model", model_, "--messages", "-"}, "a\\x1b[2Jb\\u009b");
+}
+
+TEST_F(BadInput, AValueOfAnyLengthIsALineOfTwoThousandBytes) {
+  copy("qwen3_moe");
+  edit_tensors([](auto& tensors) {
+    for (auto& tensor : tensors) {
+      if (tensor.name != "model.layers.0.self_attn.q_proj.weight") continue;
+      tensor.shape.insert(tensor.shape.begin(), 10'000, 1);
+    }
+  });
+  expect_refusal(eval(), {"model.layers.0.self_attn.q_proj.weight", " bytes ...] "});
+  EXPECT_LT(run_program(eval()).err.size(), 2100u);
+}
+
+TEST_F(BadInput, TokenizerConfigThatIsNoJsonIsSaidInOurWords) {
+  copy("qwen3_moe");
+  for (const char* text : {"{\"a\": \xff}", "{\"a\": 1e999}", "[1"}) {
+    write_file_atomically(model_ / "tokenizer_config.json", text);
+    const Arguments render = {"render", "--model", model_, "--messages", "-"};
+    expect_refusal(render, {"tokenizer_config.json: "}, "[]");
+    EXPECT_THAT(run_program(render, "[]").err, ::testing::Not(::testing::HasSubstr("json.exception")));
+  }
+}
+
+TEST_F(BadInput, InputWithoutEndIsRefusedAtALimit) {
+  copy("qwen3_moe");
+  write_tokenizer();
+  const std::string limit = "larger than the limit of 64.00 MB";
+  expect_refusal({"eval", "--model", model_, "--ids", "/dev/zero"}, {limit});
+  expect_refusal({"run", "--model", model_, "--prompt-file", "/dev/zero"}, {limit});
+  expect_refusal({"render", "--model", demo_model(), "--messages", "/dev/zero"}, {limit});
+}
+
 TEST_F(BadInput, ConfigWithoutANeededFieldNamesIt) {
   for (const char* field : {"hidden_size", "num_experts_per_tok", "vocab_size"}) {
     SCOPED_TRACE(field);

@@ -45,32 +45,37 @@ TEST_F(EarlyRefusal, SamplingFlagsAreNamedAsTheyAreWritten) {
   };
   for (const auto& [flags, part] : cases) {
     SCOPED_TRACE(part);
-    expect_refusal(with("run", flags), {part});
-    expect_refusal(with("chat", flags), {part});
+    expect_wrong_usage(with("run", flags), {part});
+    expect_wrong_usage(with("chat", flags), {part});
   }
 }
 
 TEST_F(EarlyRefusal, SlotsAndReportsAreCheckedFirst) {
   expect_refusal(with("run", {"--prompt", "a", "--expert-slots", "25"}), {"only 24 experts"});
-  expect_refusal(with("eval", {"--ids", ids_, "--expert-slots", "many"}), {"--expert-slots many:"});
-  expect_refusal(with("run", {"--prompt", "a", "--report", folder_ / "report"}),
-                 {"--report", "--expert-slots"});
+  expect_wrong_usage(with("eval", {"--ids", ids_, "--expert-slots", "many"}), {"--expert-slots many:"});
+  expect_wrong_usage(with("run", {"--prompt", "a", "--report", folder_ / "report"}),
+                     {"--report", "--expert-slots"});
 }
 
 TEST_F(EarlyRefusal, OutputsThatCannotBeWrittenAreNamedAsTheUserWroteThem) {
   const std::string absent = folder_ / "absent/out";
   for (const Arguments& arguments :
        {with("eval", {"--ids", ids_, "--logits", absent}),
+        with("run", {"--prompt", "a", "--expert-slots", "8", "--residency", absent}),
         with("run", {"--prompt", "a", "--expert-slots", "8", "--report", absent})}) {
     expect_refusal(arguments, {absent + ": cannot create: No such file or directory"});
   }
   expect_refusal({"trace", "record", "--model", model_, "--prompt", "a", "--out", absent},
                  {absent + ": cannot create"});
+  // Nobody creates files there, root included.
+  expect_refusal(with("run", {"--prompt", "a", "--expert-slots", "8", "--residency", "/proc/residency"}),
+                 {"/proc/residency: cannot create"});
 }
 
 TEST_F(EarlyRefusal, InputThatIsNoJsonIsSaidInOurWords) {
   expect_refusal(with("render", {"--messages", "-"}), {"standard input: is no JSON: offset "}, "[");
-  expect_refusal(with("render", {"--messages", "-", "--set", "a={"}), {"--set a: is no JSON: offset"}, "[]");
+  expect_wrong_usage(with("render", {"--messages", "-", "--set", "a={"}), {"--set a: is no JSON: offset"},
+                     "[]");
 }
 
 TEST_F(EarlyRefusal, WholeNumbersAreTakenAsTheyAreWrittenOrRefused) {

@@ -10,6 +10,7 @@ namespace sluice::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(BenchExperts, CountsHitsMissesAndTheForecastsRecall) {
   const Outcome outcome = run_program(
@@ -19,6 +20,7 @@ TEST(BenchExperts, CountsHitsMissesAndTheForecastsRecall) {
   const auto runs = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(runs.size(), 3u);
   const auto &off = runs[0], &on = runs[1], &measure = runs[2];
+  EXPECT_TRUE(off.at("tokens").is_number_integer()) << off.at("tokens");
   EXPECT_EQ(off.at("predicted_per_token"), 0);
   EXPECT_GT(on.at("predicted_per_token"), 0);
   EXPECT_LT(on.at("misses_per_token"), off.at("misses_per_token"));
@@ -32,9 +34,7 @@ TEST(BenchExperts, CountsHitsMissesAndTheForecastsRecall) {
 }
 
 TEST(BenchExperts, NeedsSlots) {
-  const Outcome outcome = run_program({"bench", "experts", "--model", demo_model()}, "text");
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("--expert-slots"));
+  expect_wrong_usage({"bench", "experts", "--model", demo_model()}, {"--expert-slots"}, "text");
 }
 
 TEST(BenchCpu, TimesThreeSettingsAndPrintsTheVerdict) {
@@ -49,8 +49,8 @@ TEST(BenchCpu, TimesThreeSettingsAndPrintsTheVerdict) {
 }
 
 TEST(BenchCpu, NeedsSlots) {
-  expect_refusal({"bench", "cpu", "--model", demo_model(), "--text", demo_model() + "/config.json"},
-                 {"--expert-slots"});
+  expect_wrong_usage({"bench", "cpu", "--model", demo_model(), "--text", demo_model() + "/config.json"},
+                     {"--expert-slots"});
 }
 
 TEST(Plan, ForecastsKnownCardsTheSameEachTime) {
@@ -74,20 +74,70 @@ TEST(Plan, ForecastsTheSizesOfAPublishedModelWithoutItsWeights) {
 }
 
 TEST(Plan, NeedsAModelOrAShapeAndKnowsItsShapes) {
-  EXPECT_THAT(run_program({"plan"}).err, HasSubstr("either --model or --shape"));
-  EXPECT_THAT(run_program({"plan", "--model", demo_model(), "--shape", "q36"}).err,
-              HasSubstr("either --model or --shape"));
-  EXPECT_THAT(run_program({"plan", "--shape", "q99"}).err, HasSubstr("known are q36, q30"));
+  expect_wrong_usage({"plan"}, {"either --model or --shape"});
+  expect_wrong_usage({"plan", "--model", demo_model(), "--shape", "q36"}, {"either --model or --shape"});
+  expect_wrong_usage({"plan", "--shape", "q99"}, {"known are q36, q30"});
 }
 
 TEST(Plan, ASimulationWithExpertsOnTheCpuIsRefused) {
-  expect_refusal({"plan", "--model", demo_model(), "--expert-slots", "64", "--simulate", "rtx5070ti",
-                  "--cpu-experts", "always"},
-                 {"--cpu-experts off"});
+  expect_wrong_usage({"plan", "--model", demo_model(), "--expert-slots", "64", "--simulate", "rtx5070ti",
+                      "--cpu-experts", "always"},
+                     {"--cpu-experts off"});
 }
 
 TEST(Plan, AnUnknownCardIsRefusedWithTheKnownOnes) {
-  expect_refusal({"plan", "--model", demo_model(), "--simulate", "abacus"}, {"abacus", "h200"});
+  expect_wrong_usage({"plan", "--model", demo_model(), "--simulate", "abacus"}, {"abacus", "h200"});
+}
+
+TEST(Plan, WhatDoesNotFitIsNamedWithWhatWouldAndHasNoForecast) {
+  const Arguments plan = {"plan",           "--shape",         "q36", "--expert-slots", "all", "--simulate",
+                          "published,h200", "--prompt-tokens", "20",  "--tokens",       "2"};
+  const Outcome outcome = run_program(plan);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("DOES NOT FIT: needs"));
+  EXPECT_THAT(outcome.out, HasSubstr("fits: needs"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\npublished     "))) << "no forecast";
+  EXPECT_THAT(outcome.out, HasSubstr("\nh200          10240 "));
+  EXPECT_THAT(outcome.err, HasSubstr("sluice: published: does not fit: needs "));
+  EXPECT_THAT(outcome.err, HasSubstr("over at \"expert slots\"; would fit: --expert-slots "));
+  // What it says would fit does, and one slot more does not.
+  const size_t at = outcome.err.find("--expert-slots ") + 15;
+  const int64_t slots = std::stoll(outcome.err.substr(at));
+  for (const int64_t more : {0, 1}) {
+    Arguments again = plan;
+    again[4] = std::to_string(slots + more);
+    again[6] = "published";
+    EXPECT_EQ(run_program(again).exit_code, more) << slots;
+  }
+}
+
+TEST(Plan, PrintsOneJsonObject) {
+  const Outcome outcome =
+      run_program({"plan", "--shape", "q36", "--context", "131072", "--expert-slots", "9000", "--simulate",
+                   "published,h200", "--prompt-tokens", "20", "--tokens", "2", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  uint64_t bytes = 0;
+  for (const auto& line : json.at("lines")) {
+    if (line.at("place") == "device") bytes += line.at("bytes").get<uint64_t>();
+  }
+  const auto &small = json.at("cards").at(0), &large = json.at("cards").at(1);
+  EXPECT_EQ(small.at("needs_bytes"), bytes);
+  EXPECT_EQ(small.at("fits"), false);
+  EXPECT_FALSE(small.contains("forecast"));
+  EXPECT_EQ(small.at("over"), "expert slots");
+  EXPECT_FALSE(small.at("would_fit").empty());
+  EXPECT_EQ(large.at("fits"), true);
+  EXPECT_GT(large.at("forecast").at("tokens_per_s"), 0);
+  EXPECT_EQ(large.at("forecast").at("arms_ttft_ms").size(), 4u);
+}
+
+TEST(Plan, APromptLongerThanThePositionsIsRefusedBeforeAnythingIsPrinted) {
+  for (const Arguments& of : {Arguments{"--model", demo_model()}, Arguments{"--shape", "q36"}}) {
+    Arguments plan = {"plan", "--simulate", "h200", "--prompt-tokens", "10000000"};
+    plan.insert(plan.end(), of.begin(), of.end());
+    expect_refusal(plan, {"--prompt-tokens 10000000", "do not fit the context of"});
+  }
 }
 
 }  // namespace

@@ -87,14 +87,29 @@ Outcome run_program_into(const std::filesystem::path& file, const Arguments& arg
   return run_with(out.get(), arguments, input, {});
 }
 
-void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
-                    const std::string& input) {
+namespace {
+
+void expect_one_line(int exit_code, const Arguments& arguments, const std::vector<std::string>& parts,
+                     const std::string& input) {
+  SCOPED_TRACE(::testing::PrintToString(arguments));
   const Outcome outcome = run_program(arguments, input);
-  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.exit_code, exit_code);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_THAT(outcome.err, ::testing::AllOf(::testing::StartsWith("sluice: "), ::testing::EndsWith("\n")));
   for (const std::string& part : parts) EXPECT_THAT(outcome.err, ::testing::HasSubstr(part));
+}
+
+}  // namespace
+
+void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
+                    const std::string& input) {
+  expect_one_line(1, arguments, parts, input);
+}
+
+void expect_wrong_usage(const Arguments& arguments, const std::vector<std::string>& parts,
+                        const std::string& input) {
+  expect_one_line(2, arguments, parts, input);
 }
 
 }  // namespace sluice::testing

@@ -31,6 +31,10 @@ Outcome run_program_into(const std::filesystem::path& file, const Arguments& arg
 void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
                     const std::string& input = "");
 
+/// Likewise for a command line that is wrong in itself: exit code 2.
+void expect_wrong_usage(const Arguments& arguments, const std::vector<std::string>& parts,
+                        const std::string& input = "");
+
 inline std::filesystem::path golden_folder(const std::string& name) {
   return std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden" / name;
 }

@@ -117,8 +117,8 @@ TEST(Run, PromptLongerThanThePositionsIsRefused) {
 TEST(Run, BadPromptsAndFlagsAreRefused) {
   expect_refusal(with(kRun, {"--prompt", ""}), {"empty"});
   expect_refusal(with(kRun, {"--prompt-file", "absent.txt"}), {"absent.txt"});
-  expect_refusal(with(kRun, {"--prompt", "a", "--top-p", "1.5"}), {"--top-p"});
-  expect_refusal(with(kRun, {"--prompt", "a", "--logit-bias", "7"}), {"--logit-bias 7", "ID=VALUE"});
+  expect_wrong_usage(with(kRun, {"--prompt", "a", "--top-p", "1.5"}), {"--top-p"});
+  expect_wrong_usage(with(kRun, {"--prompt", "a", "--logit-bias", "7"}), {"--logit-bias 7", "ID=VALUE"});
 }
 
 TEST(Render, TemplateThatRaisesGivesItsOwnMessage) {

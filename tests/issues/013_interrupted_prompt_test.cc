@@ -26,20 +26,14 @@ bool catches_interrupts(pid_t process) {
   return false;
 }
 
-TEST(InterruptedPrompt, EndsTheRunWithCode130) {
-  const TemporaryFolder folder;
-  std::string prompt;
-  for (int i = 0; i < 3000; ++i) prompt += " the";
-  write_file_atomically(folder / "prompt", prompt);
-  const std::string errors = folder / "errors";
+/// Starts the program, sends SIGINT once it catches that, and expects exit code 130.
+void interrupt(const Arguments& arguments, const std::string& errors) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
     if (std::freopen(errors.c_str(), "w", stderr) == nullptr) ::_exit(126);
-    execute_program({"run", "--model", demo_model(), "--prompt-file", folder / "prompt", "--ignore-end",
-                     "--temperature", "0", "--max-tokens", "1000"},
-                    {});
+    execute_program(arguments, {});
   }
   int status = 0;
   pid_t ended = 0;
@@ -50,6 +44,34 @@ TEST(InterruptedPrompt, EndsTheRunWithCode130) {
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_THAT(read_text_file(errors), ::testing::HasSubstr("sluice: stopped by Ctrl-C"));
+}
+
+TEST(InterruptedPrompt, EndsARecordingWithCode130AndLeavesNoBrokenTrace) {
+  const TemporaryFolder folder;
+  std::string ids = "[1";
+  for (int i = 0; i < 3000; ++i) ids += ", " + std::to_string(300 + i % 50);
+  write_file_atomically(folder / "ids", "[" + ids + "]]");
+  const std::string trace = folder / "trace";
+  // A decode step a token: when the signal comes there may or may not be a step.
+  interrupt({"trace", "record", "--model", demo_model(), "--ids", folder / "ids", "--decode-from", "0",
+             "--max-tokens", "1000", "--ignore-end", "--out", trace},
+            folder / "errors");
+  if (std::filesystem::exists(trace)) {
+    EXPECT_EQ(run_program({"trace", "replay", trace, "--slots", "64"}).exit_code, 0);
+  }
+  EXPECT_FALSE(std::filesystem::exists(trace + ".partial"));
+}
+
+TEST(InterruptedPrompt, EndsTheRunWithCode130) {
+  const TemporaryFolder folder;
+  std::string prompt;
+  for (int i = 0; i < 3000; ++i) prompt += " the";
+  write_file_atomically(folder / "prompt", prompt);
+  const std::string errors = folder / "errors";
+  interrupt({"run", "--model", demo_model(), "--prompt-file", folder / "prompt", "--ignore-end",
+             "--temperature", "0", "--max-tokens", "1000"},
+            errors);
   EXPECT_THAT(read_text_file(errors), ::testing::EndsWith("sluice: stopped by Ctrl-C\n"));
 }
 
