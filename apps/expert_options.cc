@@ -10,6 +10,7 @@
 #include "apps/usage_error.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "experts/residency_file.h"
 
 namespace sluice::apps {
 namespace {
@@ -254,7 +255,10 @@ void ExpertOptions::check_effects(bool has_slots) const {
 void ExpertOptions::add_files(FileUses& files) const {
   if (!warm_trace.empty()) files.reads("--warm-from", warm_trace);
   files.writes("--report", report_file);
-  files.writes("--residency", residency_file, "--warm-from");  // read at the start, replaced at the end
+  // Read at the start, replaced at the end; it may lie in the model's folder.
+  std::vector<std::string> may_replace = {"--warm-from"};
+  if (is_residency_file(residency_file)) may_replace.push_back("--model");
+  files.writes("--residency", residency_file, may_replace);
 }
 
 ExpertSettings ExpertOptions::resolve(const ModelInfo& info) const {

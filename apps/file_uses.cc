@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "apps/usage_error.h"
 #include "base/file.h"
 
@@ -64,13 +66,14 @@ void FileUses::reads_folder(const std::string& option, const std::string& folder
   }
 }
 
-void FileUses::writes(const std::string& option, const std::string& file, const std::string& after) {
+void FileUses::writes(const std::string& option, const std::string& file,
+                      const std::vector<std::string>& may_replace) {
   if (file.empty()) return;
   if (file == "-") {
     throw UsageError(option + " -: standard output is /dev/stdout, a file of that name is ./-");
   }
   Use use = describe(option, file);
-  use.after = after;
+  use.may_replace = may_replace;
   std::error_code ignored;
   use.direct = !fs::is_directory(file, ignored) && output_place(file).direct;
   outputs_.push_back(use);
@@ -96,9 +99,12 @@ void FileUses::check() const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Use& output = outputs_[i];
     for (const Use& input : inputs_) {
-      if (!same(output, input) || output.after == input.option) continue;
-      throw UsageError(output.option + " " + output.name + ": would replace what " + input.option +
-                       " reads (" + input.name + ")");
+      const auto& allowed = output.may_replace;
+      if (!same(output, input) || std::find(allowed.begin(), allowed.end(), input.option) != allowed.end()) {
+        continue;
+      }
+      throw UsageError(output.option + " " + output.name + ": would replace a file of " + input.option +
+                       " (" + input.name + ")");
     }
     for (size_t j = 0; j < i; ++j) {
       if (!same(output, outputs_[j])) continue;

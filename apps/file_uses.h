@@ -18,9 +18,10 @@ class FileUses {
   void reads(const std::string& option, const std::string& file);
   /// Every file that lies in the folder.
   void reads_folder(const std::string& option, const std::string& folder);
-  /// `after`: the option whose file may be the same, because it has been read by the time this one is
+  /// `may_replace`: options whose files it may be, because they have been read by the time this one is
   /// written.
-  void writes(const std::string& option, const std::string& file, const std::string& after = "");
+  void writes(const std::string& option, const std::string& file,
+              const std::vector<std::string>& may_replace = {});
   /// A folder that is made anew.
   void writes_folder(const std::string& option, const std::string& folder);
 
@@ -32,7 +33,8 @@ class FileUses {
  private:
   using Identity = std::pair<dev_t, ino_t>;
   struct Use {
-    std::string option, name, after;
+    std::string option, name;
+    std::vector<std::string> may_replace;
     std::optional<Identity> file;  // of a regular file or folder that is there
     std::filesystem::path place;   // where a new one will be; empty if something is there
     bool is_folder = false, direct = false;

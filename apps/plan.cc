@@ -130,8 +130,7 @@ MemoryLine scratch_line(const PlanOptions& options, const Device& device, const 
   const auto memory = model.make_batch_memory(BatchUse::kAlone, model.max_rows());
   const ExpertShape shape = expert_shape(info);
   const auto experts = static_cast<uint64_t>(shape.layers * shape.experts);
-  const uint64_t slot_bytes =
-      experts == 0 ? 0 : static_cast<uint64_t>(slots) * (info.expert_bytes / experts);
+  const uint64_t slot_bytes = experts == 0 ? 0 : static_cast<uint64_t>(slots) * (info.expert_bytes / experts);
   const uint64_t lines = info.dense_bytes + slot_bytes + (options.shape.empty() ? 0 : info.expert_bytes);
   const uint64_t allocated = device.allocated_bytes();
   return {.name = "scratch",

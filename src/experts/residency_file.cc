@@ -5,6 +5,7 @@
 #include "experts/residency_file.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -56,6 +57,12 @@ void write_residency(const std::filesystem::path& path, const ResidencyModel& mo
   }
   append(bytes, fnv1a(bytes));
   write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+bool is_residency_file(const std::filesystem::path& path) {
+  std::string start(kMagic.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(start.data(), std::ssize(start)) && start == kMagic;
 }
 
 std::vector<Resident> read_residency(const std::filesystem::path& path, const ResidencyModel& expected) {

@@ -28,6 +28,9 @@ void write_residency(const std::filesystem::path& path, const ResidencyModel& mo
 /// version of the format; kBadFile if it is no such file, cut short, damaged, or of another model.
 std::vector<Resident> read_residency(const std::filesystem::path& path, const ResidencyModel& expected);
 
+/// Whether a file is there that begins as such lists do.
+bool is_residency_file(const std::filesystem::path& path);
+
 /// The experts that a trace uses, least often used first (equally often: higher layers and ids first). Decode
 /// steps alone count where there are any: their misses are what a user waits for.
 std::vector<Resident> popularity(const Trace& trace);

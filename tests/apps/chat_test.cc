@@ -205,7 +205,8 @@ TEST_F(Chat, PromptOfSeveralChunksGivesTheSameAnswer) {
 }
 
 TEST_F(Chat, SamplingFlagsOutOfRangeAreRefusedAtOnce) {
-  expect_refusal({"chat", "--model", demo_model(), "--temperature", "-1"}, {"temperature"}, "What is red?\n");
+  expect_wrong_usage({"chat", "--model", demo_model(), "--temperature", "-1"}, {"temperature"},
+                     "What is red?\n");
 }
 
 }  // namespace

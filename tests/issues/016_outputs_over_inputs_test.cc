@@ -96,7 +96,7 @@ TEST_F(OutputsOverInputs, SaveInAChatChecksToo) {
   const auto before = everything();
   const Outcome outcome =
       run_program({"chat", "--model", model_}, "/save " + (model_ / "config.json").string() + "\n");
-  EXPECT_THAT(outcome.err, ::testing::HasSubstr("would replace what --model reads"));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("would replace a file of --model"));
   EXPECT_TRUE(everything() == before);
 }
 
