@@ -125,6 +125,7 @@ void add_bench_cpu(Command& bench) {
       "\n"
       "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
   options->model.without = kNotForBenches;
+  options->model.without.insert(options->model.without.end(), {"--device", "--gpu-memory"});
   options->model.without.push_back("--cpu-experts");  // the bench sets it
   options->model.add_to(command, true);
   options->text.add_to(command, 600);

@@ -36,13 +36,14 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
   command.option("--chunk", chunk_tokens, "Prefill runs this many tokens at once")
       .range(1, 8192)
       .show_default();
+  device.add_to(command);
   experts.add_to(command);
   host_rows.add_to(command);
   command.remove(without);
 }
 
 void ModelOptions::check(FileUses files) const {
-  experts.check_effects(experts.slots != "auto");
+  experts.check_effects(experts.slots != "auto" || device.on_gpu());
   check_model_folder(folder);
   files.reads_folder("--model", folder);
   experts.add_files(files);
@@ -80,7 +81,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   loaded.checkpoint = Checkpoint::open(options.folder);
   const bool serves = device == nullptr;
   const int threads = serves ? threads_within_cores(options.threads) : options.threads;
-  loaded.device = serves ? make_host_device(threads) : std::move(device);
+  loaded.device = serves ? options.device.open(threads) : std::move(device);
   LoadOptions load;
   load.max_rows = options.chunk_tokens;
   load.threads = threads;
@@ -93,8 +94,14 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);
   std::fputs(describe_refusals(loaded.model->info().host_rows).c_str(), stderr);
-  loaded.runtime =
-      std::make_unique<Runtime>(*loaded.device, *loaded.model, options.experts.resolve(loaded.model->info()));
+  ExpertSettings experts = options.experts.resolve(loaded.model->info());
+  if (loaded.device->backend() == Backend::kCuda && experts.cpu.mode != CpuMode::kOff) {
+    throw Error(ErrorCode::kUnsupported, "--cpu-experts: experts on the CPU beside a GPU are not there yet");
+  }
+  if (experts.slots == 0) {
+    experts.slots = slots_that_fit(*loaded.device, loaded.model->info(), options.context_tokens);
+  }
+  loaded.runtime = std::make_unique<Runtime>(*loaded.device, *loaded.model, experts);
   warm_start(options.experts, loaded.checkpoint, *loaded.runtime);
   loaded.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

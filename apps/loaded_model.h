@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/device_options.h"
 #include "apps/expert_options.h"
 #include "apps/file_uses.h"
 #include "apps/host_row_options.h"
@@ -26,6 +27,7 @@ struct ModelOptions {
   int64_t context_tokens = 0;
   ExpertOptions experts;
   HostRowFlags host_rows;
+  DeviceOptions device;
   std::vector<std::string> without;  // of the options below: have no effect in this command, are not offered
 
   /// Adds --model, --compute, --threads; `with_context` adds --context, --chunk and the flags of the experts.
@@ -49,8 +51,8 @@ struct LoadedModel {
 
   /// Loads with a progress bar on standard error, which is erased at the end and absent where that is no
   /// terminal. Flags that do not fit the model are refused before weights are read.
-  /// `device` null: the host backend with options.threads, cut to the usable cores with a line on standard
-  /// error; likewise a context that is longer than the model's.
+  /// `device` null: the one that options.device names, with threads cut to the usable cores with a line on
+  /// standard error; likewise a context that is longer than the model's.
   static LoadedModel load(const ModelOptions& options, std::unique_ptr<Device> device = nullptr);
   /// At the end of a command: writes the report of the experts where --report asks for it and the residency
   /// where --residency does, and returns the report for people: empty without slots.

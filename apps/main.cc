@@ -19,9 +19,17 @@ namespace {
 constexpr int kWrongUsage = 2;
 constexpr int kStoppedByCtrlC = 130;  // what a shell makes of SIGINT
 
+std::string backends() {
+#if SLUICE_CUDA
+  return "host, cuda";
+#else
+  return "host";
+#endif
+}
+
 std::string version_text() {
   return std::string("sluice ") + SLUICE_VERSION + " (commit " + SLUICE_COMMIT +
-         ")\nbackends: host\nSIMD: " + std::string(sluice::name_of(sluice::simd_level()));
+         ")\nbackends: " + backends() + "\nSIMD: " + std::string(sluice::name_of(sluice::simd_level()));
 }
 
 int fail(const std::string& message, int code = 1) {

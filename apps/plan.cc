@@ -287,8 +287,9 @@ void add_plan(Command& program) {
       "  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti\n"
       "  $ sluice plan --shape q36 --simulate published,rtx4090,rtx5090 --prompt-tokens 64");
   // Nothing is served: no rows lie in host memory, and no trace or list of another run is read.
-  options->model.without = {"--report", "--residency",      "--warm-from",        "--audit",
-                            "--numa",   "--lock-host-rows", "--host-memory-limit"};
+  options->model.without = {"--device",    "--gpu-memory",     "--report",
+                            "--residency", "--warm-from",      "--audit",
+                            "--numa",      "--lock-host-rows", "--host-memory-limit"};
   options->model.add_to(command, true, false);
   command.option("--shape", options->shape, "Sizes of a published model, in place of --model")
       .accepted_by([](const std::string& name) { model_shape(name); })

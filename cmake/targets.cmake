@@ -3,8 +3,8 @@ find_package(Threads REQUIRED)
 
 add_library(sluice_flags INTERFACE)
 # No contraction: a row's arithmetic must not depend on which loop the compiler fused (design: bit-equal chunks).
-target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off
-  $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
+target_compile_options(sluice_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  -ffp-contract=off $<$<BOOL:${SLUICE_WERROR}>:-Werror>>)
 target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(sluice_flags INTERFACE Threads::Threads)
 if(SLUICE_SANITIZE)

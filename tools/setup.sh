@@ -175,6 +175,12 @@ jobs_at_once() {
 
 # --- configure and build --------------------------------------------------------------------------------------------
 
+# find_cuda: puts CUDA 13's compiler into PATH, or returns 1.
+find_cuda() {
+  if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then PATH+=:/usr/local/cuda/bin; fi
+  command -v nvcc >/dev/null && nvcc --version | grep -q 'release 1[3-9]'
+}
+
 check_cmake() {
   local version
   command -v cmake >/dev/null || fail "cmake is not there ($cmake_needed or later is needed)"

@@ -101,6 +101,8 @@ class Device {
   virtual void wait(Stream& stream, std::string_view why) = 0;
   /// Whether the latest record of `event` has run (true if there is none). Never waits.
   virtual bool done(const Event& event) = 0;
+  /// Device memory that may still be given out; nothing where it is host memory.
+  virtual std::optional<size_t> free_bytes() const { return std::nullopt; }
   /// Microseconds between the latest records of two events that have both run; nothing where the device keeps
   /// no times.
   virtual std::optional<double> elapsed_us(const Event&, const Event&) const { return std::nullopt; }

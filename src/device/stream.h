@@ -11,8 +11,11 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+struct CUstream_st;  // cudaStream_t points to it
 
 namespace sluice {
 
@@ -20,7 +23,7 @@ class FaultPlan;
 class LinkPace;
 class ThreadPool;
 
-enum class Backend { kHost };
+enum class Backend { kHost, kCuda };
 
 /// Which stream goes first where two could run.
 enum class Priority { kNormal, kHigh, kHighest };
@@ -62,6 +65,16 @@ struct HostContext {
   const LinkPace* link = nullptr;  // null: nothing is slowed down (link_pace.h)
 };
 
+/// What the launcher of a CUDA kernel needs.
+struct CudaContext {
+  CUstream_st* stream = nullptr;
+  int multiprocessors = 0;
+};
+
+/// Stands where an operation has no CUDA version, or the program was built without CUDA.
+struct NoCuda {};
+constexpr NoCuda no_cuda(const auto&...) { return {}; }
+
 /// One entry of a batched copy; the entries of a batch do not overlap.
 struct CopyEntry {
   void* target = nullptr;
@@ -97,6 +110,7 @@ struct QueuedOp {
   bool is_copy = false;
   std::vector<CopyEntry> entries;                // of a copy
   std::function<void(const HostContext&)> body;  // of a kernel
+  bool on_host = false;                          // work of host threads, whatever the device
 };
 
 /// An ordered queue. Operations of one stream run in the order of their calls; the caller may not assume that
@@ -126,15 +140,38 @@ class Stream {
     enqueue(queued(op, DataRanges(std::forward<Ranges>(ranges)), std::forward<Body>(body)));
   }
 
+  /// As launch, with the operation's CUDA version: `cuda(const CudaContext&)` queues it, written as
+  /// SLUICE_CUDA_OP(function, arguments...).
+  template <class Body, class Cuda>
+  void launch_both(const OpInfo& op, Body&& body, [[maybe_unused]] Cuda&& cuda) {
+    if constexpr (!std::is_same_v<std::decay_t<Cuda>, NoCuda>) {
+      if (const CudaContext* context = cuda_context())
+        return count(op), cuda(*context), check_launch(op.name);
+    }
+    launch(op, std::forward<Body>(body));
+  }
+  template <class Ranges, class Body, class Cuda>
+  void launch_both(const OpInfo& op, Ranges&& ranges, Body&& body, [[maybe_unused]] Cuda&& cuda) {
+    if constexpr (!std::is_same_v<std::decay_t<Cuda>, NoCuda>) {
+      if (const CudaContext* context = cuda_context())
+        return count(op), cuda(*context), check_launch(op.name);
+    }
+    launch(op, std::forward<Ranges>(ranges), std::forward<Body>(body));
+  }
+
   /// As launch, for work of host threads between operations of the device: a backend with a real device calls
   /// `body` on the host when the stream comes to it.
   template <class Body>
   void launch_on_host(const OpInfo& op, Body&& body) {
-    launch(op, std::forward<Body>(body));
+    launch_on_host(op, DataRanges(), std::forward<Body>(body));
   }
   template <class Ranges, class Body>
   void launch_on_host(const OpInfo& op, Ranges&& ranges, Body&& body) {
-    launch(op, std::forward<Ranges>(ranges), std::forward<Body>(body));
+    count(op);
+    if (const HostContext* context = inline_context()) return std::forward<Body>(body)(*context);
+    QueuedOp work = queued(op, DataRanges(std::forward<Ranges>(ranges)), std::forward<Body>(body));
+    work.on_host = true;
+    enqueue(std::move(work));
   }
 
   /// Copies `bytes` from `source` to `target` in order; the ranges do not overlap. Both stay valid until it
@@ -155,6 +192,10 @@ class Stream {
   /// Not null: operations run at once with this context.
   virtual const HostContext* inline_context() const = 0;
   virtual void enqueue(QueuedOp op) = 0;
+  /// Not null: kernels run on a CUDA device.
+  virtual const CudaContext* cuda_context() const { return nullptr; }
+  /// Throws what the launch of a CUDA kernel has met.
+  virtual void check_launch(const char*) {}
 
  private:
   friend class Device;  // gives a new stream its faults
@@ -167,3 +208,12 @@ class Stream {
 };
 
 }  // namespace sluice
+
+// SLUICE_CUDA_OP(cuda::rms_norm, x, rows, y): calls cuda::rms_norm(context, x, rows, y), which queues the
+// kernel.
+#if SLUICE_CUDA
+#define SLUICE_CUDA_OP(function, ...) \
+  [=](const ::sluice::CudaContext& cuda_context) { function(cuda_context __VA_OPT__(, ) __VA_ARGS__); }
+#else
+#define SLUICE_CUDA_OP(function, ...) ::sluice::no_cuda(__VA_ARGS__)
+#endif

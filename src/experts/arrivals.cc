@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "experts/cuda/expert_ops.h"
+
 namespace sluice {
 namespace {
 
@@ -18,17 +20,20 @@ void count_arrivals(Stream& stream, const int32_t* ids, int64_t n, const CopyPla
     sink.reads(range_of(predicted.src_row, *predicted.count));
     sink.reads(range_of(demand.src_row, *demand.count));
   };
-  stream.launch({.name = "count arrivals",
-                 .reads = {range_of(ids, n), range_of(predicted.count, 1), range_of(demand.count, 1),
-                           range_of(counters, 1)},
-                 .writes = {range_of(counters, 1)}},
-                ranges, [=](const HostContext&) {
-                  for (int32_t i = 0; i < *predicted.count; ++i) {
-                    const int32_t expert = predicted.src_row[i];
-                    if (!names(ids, n, expert)) continue;
-                    ++(names(demand.src_row, *demand.count, expert) ? counters->again : counters->wanted);
-                  }
-                });
+  stream.launch_both(
+      {.name = "count arrivals",
+       .reads = {range_of(ids, n), range_of(predicted.count, 1), range_of(demand.count, 1),
+                 range_of(counters, 1)},
+       .writes = {range_of(counters, 1)}},
+      ranges,
+      [=](const HostContext&) {
+        for (int32_t i = 0; i < *predicted.count; ++i) {
+          const int32_t expert = predicted.src_row[i];
+          if (!names(ids, n, expert)) continue;
+          ++(names(demand.src_row, *demand.count, expert) ? counters->again : counters->wanted);
+        }
+      },
+      SLUICE_CUDA_OP(cuda::count_arrivals, ids, n, predicted, demand, counters));
 }
 
 ArrivalMeter::ArrivalMeter(ExpertState& state)
@@ -40,8 +45,10 @@ ArrivalMeter::ArrivalMeter(ExpertState& state)
       late_(state.layers.size()) {
   ArrivalCounters* counters = counters_.as<ArrivalCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
-  state.compute.launch({.name = "reset arrivals", .writes = {range_of(counters, n)}},
-                       [=](const HostContext&) { std::fill(counters, counters + n, ArrivalCounters()); });
+  state.compute.launch_both(
+      {.name = "reset arrivals", .writes = {range_of(counters, n)}},
+      [=](const HostContext&) { std::fill(counters, counters + n, ArrivalCounters()); },
+      SLUICE_CUDA_OP(cuda::zero, counters, static_cast<size_t>(n) * sizeof(ArrivalCounters)));
 }
 
 void ArrivalMeter::queue_sample() {

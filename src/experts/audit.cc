@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "experts/cuda/expert_ops.h"
+
 namespace sluice {
 namespace {
 
@@ -55,31 +57,36 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
     sink.reads({bytes, static_cast<size_t>(map.header->slots) * row_bytes});
     for (const LayerRows* layer : rows) sink.reads({layer->rows.data(), layer->rows.bytes()});
   };
-  stream.launch({.name = "audit", .writes = {range_of(result, 1)}}, ranges, [=](const HostContext&) {
-    *result = {};
-    const int32_t ids = map.shape.layers * map.shape.experts;
-    for (int32_t slot = 0; slot < map.header->slots; ++slot) {
-      const int32_t owner = map.owner_of[slot];
-      if (owner < 0) continue;
-      ++result->slots_checked;
-      if (owner >= ids || map.slot_of[owner] != slot) {
-        note(*result, slot, owner);
-        continue;
-      }
-      const LayerRows& layer = *rows[static_cast<size_t>(owner / map.shape.experts)];
-      if (std::memcmp(bytes + static_cast<size_t>(slot) * row_bytes,
-                      layer.row(ExpertId(owner % map.shape.experts)), row_bytes) != 0) {
-        note(*result, slot, owner);
-      }
-    }
-    // What a hit would read: an expert that is mapped to a slot of somebody else.
-    for (int32_t id = 0; id < ids; ++id) {
-      const int32_t slot = map.slot_of[id];
-      if (slot == -1) continue;
-      if (slot < 0 || slot >= map.header->slots || map.owner_of[slot] != id) note(*result, slot, id);
-    }
-    if (log != nullptr) read_writers(*log, map.header->slots, *result);
-  });
+  const std::byte* const* bases = pool.bases.as<const std::byte*>();
+  const SlotHistory* histories = log == nullptr ? nullptr : log->histories();
+  stream.launch_both(
+      {.name = "audit", .writes = {range_of(result, 1)}}, ranges,
+      [=](const HostContext&) {
+        *result = {};
+        const int32_t ids = map.shape.layers * map.shape.experts;
+        for (int32_t slot = 0; slot < map.header->slots; ++slot) {
+          const int32_t owner = map.owner_of[slot];
+          if (owner < 0) continue;
+          ++result->slots_checked;
+          if (owner >= ids || map.slot_of[owner] != slot) {
+            note(*result, slot, owner);
+            continue;
+          }
+          const LayerRows& layer = *rows[static_cast<size_t>(owner / map.shape.experts)];
+          if (std::memcmp(bytes + static_cast<size_t>(slot) * row_bytes,
+                          layer.row(ExpertId(owner % map.shape.experts)), row_bytes) != 0) {
+            note(*result, slot, owner);
+          }
+        }
+        // What a hit would read: an expert that is mapped to a slot of somebody else.
+        for (int32_t id = 0; id < ids; ++id) {
+          const int32_t slot = map.slot_of[id];
+          if (slot == -1) continue;
+          if (slot < 0 || slot >= map.header->slots || map.owner_of[slot] != id) note(*result, slot, id);
+        }
+        if (log != nullptr) read_writers(*log, map.header->slots, *result);
+      },
+      SLUICE_CUDA_OP(cuda::audit, map, bytes, row_bytes, bases, histories, result));
 }
 
 std::string describe(const AuditResult& result, const ExpertPool& pool) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "experts/cuda/expert_ops.h"
 #include "experts/forecast.h"
 #include "experts/gather.h"
 #include "experts/slot_ops.h"
@@ -41,15 +42,18 @@ DecodePath::DecodePath(ExpertState& state)
   set_budget(budget);
   auto* counters = counters_.as<ForecastCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
-  state.compute.launch({.name = "reset forecasts", .writes = {range_of(counters, n)}},
-                       [=](const HostContext&) { std::fill(counters, counters + n, ForecastCounters()); });
+  state.compute.launch_both(
+      {.name = "reset forecasts", .writes = {range_of(counters, n)}},
+      [=](const HostContext&) { std::fill(counters, counters + n, ForecastCounters()); },
+      SLUICE_CUDA_OP(cuda::zero, counters, static_cast<size_t>(n) * sizeof(ForecastCounters)));
 }
 
 void DecodePath::set_budget(int32_t most) {
   most_ = most;
   int32_t* target = budget_.as<int32_t>();
-  state_.compute.launch({.name = "set budget", .writes = {range_of(target, 1)}},
-                        [=](const HostContext&) { *target = most; });
+  state_.compute.launch_both(
+      {.name = "set budget", .writes = {range_of(target, 1)}}, [=](const HostContext&) { *target = most; },
+      SLUICE_CUDA_OP(cuda::fill_i32, target, 1, most));
 }
 
 void DecodePath::adapt_budget(double row_ms) {

@@ -17,7 +17,7 @@ class ExpertSet {
 
   void insert(int32_t expert) { word(expert) |= bit(expert); }
   void erase(int32_t expert) { word(expert) &= ~bit(expert); }
-  bool contains(int32_t expert) const {
+  constexpr bool contains(int32_t expert) const {
     return (words_[static_cast<size_t>(expert / 64)] & bit(expert)) != 0;
   }
 
@@ -32,7 +32,7 @@ class ExpertSet {
 
  private:
   uint64_t& word(int32_t expert) { return words_[static_cast<size_t>(expert / 64)]; }
-  static uint64_t bit(int32_t expert) { return uint64_t{1} << (expert % 64); }
+  static constexpr uint64_t bit(int32_t expert) { return uint64_t{1} << (expert % 64); }
 
   int32_t words_used_;
   std::array<uint64_t, kMaxExperts / 64> words_;  // the first words_used_ are valid

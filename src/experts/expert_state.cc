@@ -141,11 +141,23 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
       layer.local = static_cast<int32_t>(i);
     }
   }
+  for (const auto& pool : pools) {
+    for (const int32_t l : pool->layers) {
+      pool->host_bases.push_back(rows[static_cast<size_t>(l)].rows.as<std::byte>());
+    }
+    pool->bases =
+        device.allocate_array<const std::byte*>(static_cast<int64_t>(pool->layers.size()), "row table");
+    compute.copy("row table", pool->bases.data(), pool->host_bases.data(), pool->bases.bytes());
+  }
+  scalars = device.allocate_array<float>(
+      static_cast<int64_t>(rows.size()) * shape.experts * kScalarsPerExpert, "expert scalars");
   for (size_t l = 0; l < rows.size(); ++l) {
     LayerState& layer = layers[l];
     const auto experts = static_cast<int32_t>(rows[l].experts);
     const std::string suffix = " " + std::to_string(l);
     layer.rows = &rows[l];
+    layer.scalars = scalars.as<float>() + host_scalars_.size();
+    host_scalars_.insert(host_scalars_.end(), rows[l].scalars.begin(), rows[l].scalars.end());
     layer.demand = std::make_unique<OwnedPlan>(device, experts);
     layer.predicted = std::make_unique<OwnedPlan>(device, experts);
     layer.adopted = std::make_unique<OwnedPlan>(device, experts);
@@ -153,6 +165,8 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
     layer.fetched = device.make_event("fetched" + suffix);
     layer.forecast = device.make_event("forecast" + suffix);
   }
+  SLUICE_CHECK(host_scalars_.size() * sizeof(float) == scalars.bytes());
+  compute.copy("expert scalars", scalars.data(), host_scalars_.data(), scalars.bytes());
   statuses_.resize(pools.size());
   host_counts_.resize(2 * pools.size());
   counts_ = device.allocate_array<int64_t>(static_cast<int64_t>(host_counts_.size()), "resident counts");

@@ -51,8 +51,10 @@ class ExpertPool {
   int64_t slots;
   int64_t ring;  // R of this pool
   SlotMap map;
-  std::unique_ptr<ReservedMemory> bytes;  // [slots, layout.row_bytes]
-  std::unique_ptr<SlotLog> log;           // null without audits
+  std::unique_ptr<ReservedMemory> bytes;     // [slots, layout.row_bytes]
+  std::unique_ptr<SlotLog> log;              // null without audits
+  std::vector<const std::byte*> host_bases;  // where the host rows of each layer begin
+  Buffer bases;                              // the same on the device
 
   int64_t most_slots() const { return map.shape().max_slots; }
   size_t bytes_of(int64_t count) const { return static_cast<size_t>(count) * layout.row_bytes; }
@@ -64,7 +66,8 @@ class ExpertPool {
 struct LayerState {
   const LayerRows* rows = nullptr;
   ExpertPool* pool = nullptr;
-  int32_t local = 0;  // number inside the pool
+  int32_t local = 0;               // number inside the pool
+  const float* scalars = nullptr;  // [experts, kScalarsPerExpert], on the device
   std::unique_ptr<OwnedPlan> demand, predicted, adopted;
   std::unique_ptr<Event> planned;   // compute: the plans of this layer's call are written
   std::unique_ptr<Event> fetched;   // demand: the misses are in their slots
@@ -75,7 +78,7 @@ struct LayerState {
   }
   /// The rows of this layer as kernels see them, with expert e in pool row row_of[e].
   ExpertRows view(const int32_t* row_of) const {
-    return {rows->layout, pool->slot(0), row_of, rows->scalars.data(), rows->experts};
+    return {rows->layout, pool->slot(0), row_of, scalars, rows->experts};
   }
 };
 
@@ -92,6 +95,7 @@ struct ExpertState {
   std::vector<std::unique_ptr<ExpertPool>> pools;
   std::vector<LayerState> layers;
   std::unique_ptr<StagedRows> staged;  // null where all pages may be read by the link
+  Buffer scalars;                      // of all layers
   Buffer slot_ids;                     // [max_rows * k]: the ids that an ensure rewrites
   bool pass_open = false;
   std::unique_ptr<CpuExperts> cpu;        // null: never
@@ -136,6 +140,7 @@ struct ExpertState {
   void throw_if_failed();
 
  private:
+  std::vector<float> host_scalars_;  // of all layers
   std::vector<PoolSize> divide(int64_t slots) const;
 
   std::vector<SlotStatus> statuses_;

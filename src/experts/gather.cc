@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "device/link_pace.h"
+#include "experts/cuda/expert_ops.h"
 
 namespace sluice {
 
@@ -20,16 +21,19 @@ void gather_rows(Stream& stream, const char* name, const CopyPlan& plan, const s
       sink.writes({target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, row_bytes});
     }
   };
-  stream.launch({.name = name, .reads = {range_of(plan.count, 1)}}, ranges, [=](const HostContext& host) {
-    LinkCrossing crossing(host.link);
-    crossing.add(source, static_cast<size_t>(*plan.count) * row_bytes);
-    host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes,
-                    source + static_cast<size_t>(plan.src_row[i]) * row_bytes, row_bytes);
-      }
-    });
-  });
+  stream.launch_both(
+      {.name = name, .reads = {range_of(plan.count, 1)}}, ranges,
+      [=](const HostContext& host) {
+        LinkCrossing crossing(host.link);
+        crossing.add(source, static_cast<size_t>(*plan.count) * row_bytes);
+        host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes,
+                        source + static_cast<size_t>(plan.src_row[i]) * row_bytes, row_bytes);
+          }
+        });
+      },
+      SLUICE_CUDA_OP(cuda::gather_rows, plan, source, target, row_bytes));
 }
 
 void gather_layer_rows(Stream& stream, const char* name, const CopyPlan& plan, const std::byte* const* bases,
@@ -47,17 +51,18 @@ void gather_layer_rows(Stream& stream, const char* name, const CopyPlan& plan, c
       sink.writes({target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, row_bytes});
     }
   };
-  stream.launch({.name = name, .reads = {range_of(plan.count, 1), range_of(bases, layers)}}, ranges,
-                [=](const HostContext& host) {
-                  LinkCrossing crossing(host.link);
-                  crossing.add(bases[0], static_cast<size_t>(*plan.count) * row_bytes);
-                  host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, source(i),
-                                  row_bytes);
-                    }
-                  });
-                });
+  stream.launch_both(
+      {.name = name, .reads = {range_of(plan.count, 1), range_of(bases, layers)}}, ranges,
+      [=](const HostContext& host) {
+        LinkCrossing crossing(host.link);
+        crossing.add(bases[0], static_cast<size_t>(*plan.count) * row_bytes);
+        host.pool.parallel_for(*plan.count, 1, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            std::memcpy(target + static_cast<size_t>(plan.dst_slot[i]) * row_bytes, source(i), row_bytes);
+          }
+        });
+      },
+      SLUICE_CUDA_OP(cuda::gather_layer_rows, plan, bases, experts, target, row_bytes));
 }
 
 }  // namespace sluice

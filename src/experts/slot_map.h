@@ -118,9 +118,9 @@ struct SlotMapView {
   size_t core_bytes = 0;  // header up to and with listed: what the reference defines
   size_t bytes = 0;       // all of it, from header
 
-  int32_t flat(int32_t layer, int32_t expert) const { return layer * shape.experts + expert; }
+  constexpr int32_t flat(int32_t layer, int32_t expert) const { return layer * shape.experts + expert; }
   /// The slot that serves (layer, expert), -1 if none does: a slot below the floor is no hit.
-  int32_t resident(int32_t id) const { return slot_of[id] >= header->floor ? slot_of[id] : -1; }
+  constexpr int32_t resident(int32_t id) const { return slot_of[id] >= header->floor ? slot_of[id] : -1; }
   ByteRange range() const { return {header, bytes}; }
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "experts/cuda/expert_ops.h"
 #include "experts/expert_state.h"
 
 namespace sluice {
@@ -108,9 +109,12 @@ void StagedRows::gather(Stream& target, const char* name, const Event& planned, 
         sink.writes({to, row_bytes});
       });
     };
-    target.launch({.name = name, .reads = {range_of(plan_count, 1)}}, placed, [=](const HostContext&) {
-      place([&](std::byte* to, const std::byte* from) { std::memcpy(to, from, row_bytes); });
-    });
+    target.launch_both(
+        {.name = name, .reads = {range_of(plan_count, 1)}}, placed,
+        [=](const HostContext&) {
+          place([&](std::byte* to, const std::byte* from) { std::memcpy(to, from, row_bytes); });
+        },
+        SLUICE_CUDA_OP(cuda::place_rows, plan, first, last, data, slots, row_bytes));
     target.record(*piece.read);
   }
 }

@@ -1,17 +1,21 @@
 // The host version of a streaming pass's counters.
 #include "experts/stream_counters.h"
 
+#include "experts/cuda/expert_ops.h"
+
 namespace sluice {
 
 void count_streamed_again(Stream& stream, const SlotMapView& map, int32_t layer, const ExpertSet& streamed,
                           StreamCounters* counters) {
-  stream.launch({.name = "count streamed again",
-                 .reads = {map.range(), range_of(counters, 1)},
-                 .writes = {range_of(counters, 1)}},
-                [=](const HostContext&) {
-                  streamed.for_each(
-                      [&](int32_t expert) { counters->again += map.slot_of[map.flat(layer, expert)] >= 0; });
-                });
+  stream.launch_both(
+      {.name = "count streamed again",
+       .reads = {map.range(), range_of(counters, 1)},
+       .writes = {range_of(counters, 1)}},
+      [=](const HostContext&) {
+        streamed.for_each(
+            [&](int32_t expert) { counters->again += map.slot_of[map.flat(layer, expert)] >= 0; });
+      },
+      SLUICE_CUDA_OP(cuda::count_streamed_again, map, layer, streamed, counters));
 }
 
 void route_to_cpu(Stream& stream, const ExpertSet& on_cpu, const int32_t* ids, int64_t n, int32_t* cpu_ids,

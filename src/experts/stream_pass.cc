@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "experts/cuda/expert_ops.h"
 #include "experts/gather.h"
 #include "experts/slot_ops.h"
 
@@ -41,8 +42,10 @@ StreamPass::StreamPass(ExpertState& state)
   const auto layers = static_cast<int64_t>(state.layers.size());
   counters_ = state.device.allocate_array<StreamCounters>(layers, "stream counters");
   StreamCounters* counters = counters_.as<StreamCounters>();
-  state.compute.launch({.name = "reset counters", .writes = {range_of(counters, layers)}},
-                       [=](const HostContext&) { std::fill(counters, counters + layers, StreamCounters()); });
+  state.compute.launch_both(
+      {.name = "reset counters", .writes = {range_of(counters, layers)}},
+      [=](const HostContext&) { std::fill(counters, counters + layers, StreamCounters()); },
+      SLUICE_CUDA_OP(cuda::zero, counters, static_cast<size_t>(layers) * sizeof(StreamCounters)));
   hit_slot_.resize(static_cast<size_t>(cells));
   make_tiles();
 }
@@ -260,14 +263,16 @@ void StreamPass::adopt(const Tile& tile, const MoeInput& input, int64_t rows) {
   const ExpertSet nowhere = state_.settings.mutations.adopt_from_cpu
                                 ? ExpertSet(static_cast<int32_t>(experts))
                                 : on_cpu_[tile.layer];
-  state_.compute.launch({.name = "slots of the tile", .writes = {range_of(where, experts)}},
-                        [where, experts, nowhere, first = tile.first, last = tile.last,
-                         slot = static_cast<int32_t>(tile.first_slot())](const HostContext&) {
-                          std::fill(where, where + experts, -1);
-                          for (int32_t e = first; e < last; ++e) {
-                            if (!nowhere.contains(e)) where[e] = slot + e - first;
-                          }
-                        });
+  const int32_t first = tile.first, last = tile.last, slot = static_cast<int32_t>(tile.first_slot());
+  state_.compute.launch_both(
+      {.name = "slots of the tile", .writes = {range_of(where, experts)}},
+      [=](const HostContext&) {
+        std::fill(where, where + experts, -1);
+        for (int32_t e = first; e < last; ++e) {
+          if (!nowhere.contains(e)) where[e] = slot + e - first;
+        }
+      },
+      SLUICE_CUDA_OP(cuda::tile_slots, where, experts, first, last, slot, nowhere));
   const int64_t n = rows * input.routes.k;
   const int32_t* ids = input.routes.ids + input.routes.rows * input.routes.k - n;
   slot_ops::adopt(state_.compute, layer.pool->map.view(), layer.local, ids, n, where, layer.adopted->plan);

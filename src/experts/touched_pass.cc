@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "experts/cuda/expert_ops.h"
 #include "experts/gather.h"
 #include "experts/slot_ops.h"
 
@@ -17,8 +18,10 @@ TouchedPass::TouchedPass(ExpertState& state)
                                                                "touched counters")) {
   TransientCounters* counters = counters_.as<TransientCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
-  state.compute.launch({.name = "reset counters", .writes = {range_of(counters, n)}},
-                       [=](const HostContext&) { std::fill(counters, counters + n, TransientCounters()); });
+  state.compute.launch_both(
+      {.name = "reset counters", .writes = {range_of(counters, n)}},
+      [=](const HostContext&) { std::fill(counters, counters + n, TransientCounters()); },
+      SLUICE_CUDA_OP(cuda::zero, counters, static_cast<size_t>(n) * sizeof(TransientCounters)));
 }
 
 bool TouchedPass::fits(int64_t rows) const {

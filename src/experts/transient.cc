@@ -1,5 +1,6 @@
 // The host version of transient routing.
 #include "experts/transient.h"
+#include "experts/cuda/expert_ops.h"
 
 #include <algorithm>
 #include <vector>
@@ -76,23 +77,26 @@ void route_transient(Stream& stream, const SlotMapView& map, int32_t layer, cons
                      int32_t first_slot, int32_t ring, int32_t* row_of, const CopyPlan& plan,
                      TransientCounters* counters, std::optional<FetchRule> rule, int32_t* cpu_ids) {
   const Call call{map, layer, ids, n, first_slot, ring, row_of, plan, counters};
-  stream.launch({.name = "route_transient",
-                 .reads = {map.range(), range_of(ids, n), range_of(counters, 1)},
-                 .writes = {range_of(row_of, map.shape.experts), range_of(plan.dst_slot, plan.capacity),
-                            range_of(plan.src_row, plan.capacity), range_of(plan.count, 1),
-                            range_of(counters, 1), range_of(cpu_ids, rule ? n : 0)}},
-                [=](const HostContext&) {
-                  std::vector<int32_t> ids_of(static_cast<size_t>(call.map.shape.experts));
-                  const std::vector<int32_t> missing = look_up(call, ids_of);
-                  if (rule) {
-                    leave_to_cpu(call, *rule, ids_of, missing);
-                    for (int64_t i = 0; i < call.n; ++i) {
-                      const int32_t e = call.ids[i];
-                      cpu_ids[i] = e >= 0 && call.row_of[e] == kOnCpu ? e : -1;
-                    }
-                  }
-                  plan_misses(call, missing);
-                });
+  stream.launch_both(
+      {.name = "route_transient",
+       .reads = {map.range(), range_of(ids, n), range_of(counters, 1)},
+       .writes = {range_of(row_of, map.shape.experts), range_of(plan.dst_slot, plan.capacity),
+                  range_of(plan.src_row, plan.capacity), range_of(plan.count, 1), range_of(counters, 1),
+                  range_of(cpu_ids, rule ? n : 0)}},
+      [=](const HostContext&) {
+        std::vector<int32_t> ids_of(static_cast<size_t>(call.map.shape.experts));
+        const std::vector<int32_t> missing = look_up(call, ids_of);
+        if (rule) {
+          leave_to_cpu(call, *rule, ids_of, missing);
+          for (int64_t i = 0; i < call.n; ++i) {
+            const int32_t e = call.ids[i];
+            cpu_ids[i] = e >= 0 && call.row_of[e] == kOnCpu ? e : -1;
+          }
+        }
+        plan_misses(call, missing);
+      },
+      SLUICE_CUDA_OP(cuda::route_transient, map, layer, ids, n, first_slot, ring, row_of, plan, counters,
+                     rule, cpu_ids));
 }
 
 }  // namespace sluice

@@ -35,21 +35,13 @@ void count_residents(ExpertState& state, size_t p, const SlotMapView& map, size_
 WarmCache::WarmCache(ExpertState& state) : state_(state), warm_(state.pools.size()) {
   Device& device = state.device;
   for (const auto& pool : state.pools) {
-    const auto layers = pool->layers.size();
     const int64_t most = pool->most_slots();
     PoolMemory memory;
     memory.snapshot = device.allocate(pool->map.view().core_bytes, "map snapshot", MemoryKind::kPinned);
     memory.host_ids =
         device.allocate(static_cast<size_t>(most) * sizeof(int32_t), "experts to fill", MemoryKind::kPinned);
     memory.ids = device.allocate_array<int32_t>(most, "experts to fill");
-    memory.host_bases = device.allocate(layers * sizeof(std::byte*), "row table", MemoryKind::kPinned);
-    memory.bases = device.allocate_array<std::byte*>(static_cast<int64_t>(layers), "row table");
     memory.plan = std::make_unique<OwnedPlan>(device, static_cast<int32_t>(most));
-    for (size_t i = 0; i < layers; ++i) {
-      const LayerRows& rows = *state.layers[static_cast<size_t>(pool->layers[i])].rows;
-      memory.host_bases.as<const std::byte*>()[i] = rows.rows.as<std::byte>();
-    }
-    state.compute.copy("row table", memory.bases.data(), memory.host_bases.data(), memory.bases.bytes());
     memory_.push_back(std::move(memory));
   }
 }
@@ -102,7 +94,7 @@ FillCount WarmCache::fill(size_t p, const std::vector<int32_t>& wanted, size_t m
   state_.compute.copy("experts to fill", memory.ids.data(), memory.host_ids.data(), bytes);
   slot_ops::fill(state_.compute, pool.map.view(), memory.ids.as<int32_t>(), n, memory.plan->plan);
   if (pool.log) pool.log->note(state_.compute, SlotWrite::kFill, pool.map.view(), 0, memory.plan->plan);
-  gather_layer_rows(state_.compute, "fill", memory.plan->plan, memory.bases.as<const std::byte*>(),
+  gather_layer_rows(state_.compute, "fill", memory.plan->plan, pool.bases.as<const std::byte*>(),
                     map.shape.layers, map.shape.experts, pool.slot(0), pool.layout.row_bytes);
   return {chosen.size(), chosen.size() * pool.layout.row_bytes};
 }

@@ -37,9 +37,8 @@ class WarmCache {
  private:
   /// What belongs to one pool.
   struct PoolMemory {
-    Buffer snapshot;           // pinned: the arrays of the map as they were
-    Buffer host_ids, ids;      // [most_slots]; the first is pinned
-    Buffer host_bases, bases;  // [layers]: where the rows of each layer begin
+    Buffer snapshot;       // pinned: the arrays of the map as they were
+    Buffer host_ids, ids;  // [most_slots]; the first is pinned
     std::unique_ptr<OwnedPlan> plan;
   };
   void read_maps(std::string_view why);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/cuda/ops.h"
 #include "kernels/vector_ops.h"
 
 namespace sluice {
@@ -39,7 +40,7 @@ void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int6
               const KvLayer& cache) {
   SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
   const int64_t width = cache.kv_heads * cache.head_dim;
-  stream.launch(
+  stream.launch_both(
       {.name = "kv_store", .reads = {range_of(k, rows * width), range_of(v, rows * width)}},
       [=](RangeSink& sink) {
         for (int64_t h = 0; h < cache.kv_heads; ++h) {
@@ -56,7 +57,8 @@ void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int6
             std::copy_n(v + from, cache.head_dim, cache.values + to);
           }
         }
-      });
+      },
+      SLUICE_CUDA_OP(cuda::kv_store, k, v, rows, first_position, cache));
 }
 
 void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int64_t first_position,
@@ -66,7 +68,7 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
   const int64_t group = heads / cache.kv_heads;
   const int64_t dim = cache.head_dim;
   const int64_t pairs = rows * first_position + rows * (rows + 1) / 2;
-  stream.launch(
+  stream.launch_both(
       {.name = "attention",
        .reads = {range_of(q, rows * heads * dim)},
        .writes = {range_of(y, rows * heads * dim)},
@@ -91,7 +93,8 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
                    scores, y + at);
           }
         });
-      });
+      },
+      SLUICE_CUDA_OP(cuda::attention, q, rows, heads, first_position, scale, cache, y));
 }
 
 }  // namespace sluice

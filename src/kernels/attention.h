@@ -11,7 +11,9 @@ struct KvLayer {
   float* values = nullptr;
   int64_t kv_heads = 0, capacity = 0, head_dim = 0;
 
-  int64_t offset(int64_t head, int64_t position) const { return (head * capacity + position) * head_dim; }
+  constexpr int64_t offset(int64_t head, int64_t position) const {
+    return (head * capacity + position) * head_dim;
+  }
   int64_t elements() const { return kv_heads * capacity * head_dim; }
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/cuda/ops.h"
 #include "kernels/norm.h"
 #include "kernels/products.h"
 
@@ -161,23 +162,29 @@ void expert_products(Stream& stream, const float* x, const ExpertRoutes& routes,
       sink.writes(range_of(outputs + i * hidden, hidden));
     }
   };
-  stream.launch({.name = "expert_products",
-                 .reads = {range_of(x, routes.rows * hidden), range_of(routes.ids, pairs),
-                           range_of(experts.row_of + first, last - first)},
-                 .flops = static_cast<uint64_t>(6 * pairs * hidden * inner)},
-                data_ranges, [=](const HostContext& host) {
-                  expert_products_host(host.pool, x, routes, experts, first, last, activations, outputs);
-                });
+  stream.launch_both(
+      {.name = "expert_products",
+       .reads = {range_of(x, routes.rows * hidden), range_of(routes.ids, pairs),
+                 range_of(experts.row_of + first, last - first),
+                 range_of(experts.scalars, experts.experts * kScalarsPerExpert)},
+       .flops = static_cast<uint64_t>(6 * pairs * hidden * inner)},
+      data_ranges,
+      [=](const HostContext& host) {
+        expert_products_host(host.pool, x, routes, experts, first, last, activations, outputs);
+      },
+      SLUICE_CUDA_OP(cuda::expert_products, x, routes, experts, first, last, activations, outputs));
 }
 
 void expert_sums(Stream& stream, const float* outputs, const ExpertRoutes& routes, int64_t hidden, float* y) {
   const int64_t pairs = routes.rows * routes.k;
-  stream.launch({.name = "expert_sums",
-                 .reads = {range_of(outputs, pairs * hidden), range_of(routes.ids, pairs),
-                           range_of(routes.weights, pairs)},
-                 .writes = {range_of(y, routes.rows * hidden)},
-                 .flops = static_cast<uint64_t>(2 * pairs * hidden)},
-                [=](const HostContext& host) { expert_sums_host(host, outputs, routes, hidden, y); });
+  stream.launch_both(
+      {.name = "expert_sums",
+       .reads = {range_of(outputs, pairs * hidden), range_of(routes.ids, pairs),
+                 range_of(routes.weights, pairs)},
+       .writes = {range_of(y, routes.rows * hidden)},
+       .flops = static_cast<uint64_t>(2 * pairs * hidden)},
+      [=](const HostContext& host) { expert_sums_host(host, outputs, routes, hidden, y); },
+      SLUICE_CUDA_OP(cuda::expert_sums, outputs, routes, hidden, y));
 }
 
 }  // namespace sluice

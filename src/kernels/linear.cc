@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/cuda/ops.h"
 #include "kernels/products.h"
 
 namespace sluice {
@@ -30,36 +31,41 @@ void linear_host(const HostContext& host, const float* x, int64_t rows, const Ma
 
 void linear(Stream& stream, const float* x, int64_t rows, const Matrix& w, const float* bias, float* y) {
   SLUICE_CHECK(rows >= 0 && w.data != nullptr);
-  stream.launch(
+  stream.launch_both(
       {.name = "linear",
        .reads = {range_of(x, rows * w.k), w.data_range(), w.scale_range(), range_of(bias, bias ? w.n : 0)},
        .writes = {range_of(y, rows * w.n)},
        .flops = static_cast<uint64_t>(2 * rows * w.n * w.k)},
-      [=](const HostContext& host) { linear_host(host, x, rows, w, bias, y); });
+      [=](const HostContext& host) { linear_host(host, x, rows, w, bias, y); },
+      SLUICE_CUDA_OP(cuda::linear, x, rows, w, bias, y));
 }
 
 void embedding(Stream& stream, const int32_t* ids, int64_t rows, const Matrix& table, float* y) {
-  stream.launch({.name = "embedding",
-                 .reads = {range_of(ids, rows), table.data_range(), table.scale_range()},
-                 .writes = {range_of(y, rows * table.k)}},
-                [=](const HostContext&) {
-                  for (int64_t r = 0; r < rows; ++r) {
-                    SLUICE_CHECK(ids[r] >= 0 && ids[r] < table.n);
-                    decode_row(table, ids[r], y + r * table.k);
-                  }
-                });
+  stream.launch_both(
+      {.name = "embedding",
+       .reads = {range_of(ids, rows), table.data_range(), table.scale_range()},
+       .writes = {range_of(y, rows * table.k)}},
+      [=](const HostContext&) {
+        for (int64_t r = 0; r < rows; ++r) {
+          SLUICE_CHECK(ids[r] >= 0 && ids[r] < table.n);
+          decode_row(table, ids[r], y + r * table.k);
+        }
+      },
+      SLUICE_CUDA_OP(cuda::embedding, ids, rows, table, y));
 }
 
 void split_columns(Stream& stream, const float* x, int64_t rows, int64_t n, float* left, float* right) {
-  stream.launch({.name = "split_columns",
-                 .reads = {range_of(x, rows * 2 * n)},
-                 .writes = {range_of(left, rows * n), range_of(right, rows * n)}},
-                [=](const HostContext&) {
-                  for (int64_t r = 0; r < rows; ++r) {
-                    std::copy_n(x + r * 2 * n, n, left + r * n);
-                    std::copy_n(x + r * 2 * n + n, n, right + r * n);
-                  }
-                });
+  stream.launch_both(
+      {.name = "split_columns",
+       .reads = {range_of(x, rows * 2 * n)},
+       .writes = {range_of(left, rows * n), range_of(right, rows * n)}},
+      [=](const HostContext&) {
+        for (int64_t r = 0; r < rows; ++r) {
+          std::copy_n(x + r * 2 * n, n, left + r * n);
+          std::copy_n(x + r * 2 * n + n, n, right + r * n);
+        }
+      },
+      SLUICE_CUDA_OP(cuda::split_columns, x, rows, n, left, right));
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/cuda/ops.h"
 
 namespace sluice {
 namespace {
@@ -35,16 +36,17 @@ void route_row(const float* logits, int64_t experts, int64_t k, bool renormalise
 void router_top_k(Stream& stream, const float* logits, int64_t rows, int64_t experts, int64_t k,
                   bool renormalise, int32_t* ids, float* weights) {
   SLUICE_CHECK(k >= 1 && k <= experts);
-  stream.launch({.name = "router_top_k",
-                 .reads = {range_of(logits, rows * experts)},
-                 .writes = {range_of(ids, rows * k), range_of(weights, rows * k)}},
-                [=](const HostContext&) {
-                  std::vector<int32_t> order;
-                  for (int64_t r = 0; r < rows; ++r) {
-                    route_row(logits + r * experts, experts, k, renormalise, order, ids + r * k,
-                              weights + r * k);
-                  }
-                });
+  stream.launch_both(
+      {.name = "router_top_k",
+       .reads = {range_of(logits, rows * experts)},
+       .writes = {range_of(ids, rows * k), range_of(weights, rows * k)}},
+      [=](const HostContext&) {
+        std::vector<int32_t> order;
+        for (int64_t r = 0; r < rows; ++r) {
+          route_row(logits + r * experts, experts, k, renormalise, order, ids + r * k, weights + r * k);
+        }
+      },
+      SLUICE_CUDA_OP(cuda::router_top_k, logits, rows, experts, k, renormalise, ids, weights));
 }
 
 }  // namespace sluice

@@ -1,0 +1,223 @@
+// ensure and install_predictions on the device: one block each, no host wait, shapes that depend on sizes
+// alone.
+#include "base/error.h"
+#include "experts/cuda/slot_block.cuh"
+#include "experts/cuda/slot_ops.h"
+
+namespace sluice::cuda {
+namespace {
+
+/// The arguments of a call as a kernel takes them.
+struct EnsureCall {
+  SlotMapView map;
+  int32_t layer;
+  int32_t* ids;
+  int64_t n;
+  bool capped;
+  FetchRule rule;
+  int32_t* cpu_ids;
+  CopyPlan plan;
+};
+
+__device__ int32_t resident(const SlotMapView& map, int32_t id) {
+  const int32_t slot = map.slot_of[id];
+  return slot >= map.header->floor ? slot : -1;
+}
+
+__device__ void give_up(const EnsureCall& c, SlotError code, int32_t layer, int64_t detail) {
+  for (int64_t i = threadIdx.x; i < c.n; i += kSlotThreads) {
+    c.ids[i] = -1;
+    if (c.capped) c.cpu_ids[i] = -1;
+  }
+  if (threadIdx.x != 0) return;
+  *c.plan.count = 0;
+  keep_failure(c.map, code, layer, detail);
+}
+
+__device__ int32_t fetches_of(const FetchRule& rule, int32_t misses) {
+  if (!rule.by_fraction) return max(0, min(rule.cap, misses));
+  const int64_t f = min(rule.fraction_q16, 65536u);
+  const int64_t low = f * misses >> 16;
+  const auto longer_side = [&](int64_t fetched) {
+    return max(fetched * (65536 - f), (misses - fetched) * f);
+  };
+  return static_cast<int32_t>(low < misses && longer_side(low + 1) < longer_side(low) ? low + 1 : low);
+}
+
+/// Whether this thread's missing expert is one of the `fetches` that were active most recently, ties to the
+/// lower id.
+__device__ bool is_fetched(SlotBlock& block, const EnsureCall& c, bool missing, int32_t misses,
+                           int32_t fetches) {
+  if (fetches == misses) return missing;
+  const auto e = static_cast<int32_t>(threadIdx.x);
+  const int32_t at = rank_of(block, missing);
+  if (missing) block.victims[at] = e;  // not needed yet
+  __syncthreads();
+  int32_t before = 0;
+  if (missing) {
+    const int64_t own = c.map.recency[c.map.flat(c.layer, e)];
+    for (int32_t i = 0; i < misses; ++i) {
+      const int32_t other = block.victims[i];
+      const int64_t recency = c.map.recency[c.map.flat(c.layer, other)];
+      before += recency > own || (recency == own && other < e);
+    }
+  }
+  __syncthreads();
+  return missing && before < fetches;
+}
+
+__device__ void rewrite_ids(SlotBlock& block, const EnsureCall& c, const uint32_t* missed,
+                            const uint32_t* fetched) {
+  int32_t routed = 0, routed_hits = 0;
+  for (int64_t i = threadIdx.x; i < c.n; i += kSlotThreads) {
+    const int32_t e = c.ids[i];
+    if (c.capped) c.cpu_ids[i] = -1;
+    if (e < 0) continue;
+    const uint32_t bit = 1u << (e % 32);
+    ++routed;
+    routed_hits += (missed[e / 32] & bit) == 0;
+    if ((missed[e / 32] & bit) != 0 && (fetched[e / 32] & bit) == 0) {
+      c.cpu_ids[i] = e;
+      c.ids[i] = -1;
+    } else {
+      c.ids[i] = c.map.slot_of[c.map.flat(c.layer, e)];
+    }
+  }
+  routed = sum_of(block, routed);
+  routed_hits = sum_of(block, routed_hits);
+  if (threadIdx.x != 0) return;
+  c.map.counters[c.layer].routed += static_cast<uint64_t>(routed);
+  c.map.counters[c.layer].routed_hits += static_cast<uint64_t>(routed_hits);
+}
+
+__global__ void __launch_bounds__(kSlotThreads) ensure_kernel(const EnsureCall c) {
+  __shared__ SlotBlock block;
+  __shared__ uint32_t missed[kMaxExperts / 32], fetched[kMaxExperts / 32];
+  const SlotMapView& map = c.map;
+  if (c.layer < 0 || c.layer >= map.shape.layers) return give_up(c, SlotError::kBadLayer, -1, c.layer);
+  const int64_t bad = collect_ids(block, map, c.ids, c.n);
+  if (bad < c.n) {
+    const int32_t id = c.ids[bad];
+    __syncthreads();
+    return give_up(c, SlotError::kBadId, c.layer, id);
+  }
+  const auto e = static_cast<int32_t>(threadIdx.x);
+  const bool active = e < map.shape.experts && names(block, e);
+  const int32_t slot = active ? resident(map, map.flat(c.layer, e)) : -1;
+  const bool missing = active && slot < 0;
+  const uint32_t missing_votes = __ballot_sync(~0u, missing);
+  if (lane_id() == 0) missed[warp_id()] = missing_votes;
+  const int32_t misses = sum_of(block, missing ? 1 : 0);
+  const int32_t fetches = c.capped ? fetches_of(c.rule, misses) : misses;
+
+  // Stamped before the search, so that no hit of this call is a victim; undone below where the call fails.
+  const int64_t clock = map.header->clock + 1;
+  const int64_t use_before = slot >= 0 ? map.last_use[slot] : 0;
+  if (slot >= 0) map.last_use[slot] = clock;
+  __syncthreads();
+  const auto may_go = [&](int32_t s) { return map.last_use[s] != clock && map.listed[s] == 0; };
+  if (fetches > 0) {
+    int32_t own = 0;
+    for (int32_t s = map.header->floor + e; s < map.header->slots; s += kSlotThreads) own += may_go(s);
+    const int32_t free = sum_of(block, own);
+    if (fetches > free || fetches > c.plan.capacity) {
+      if (slot >= 0) map.last_use[slot] = use_before;
+      return fetches > free ? give_up(c, SlotError::kNoEvictableSlot, c.layer, fetches - free)
+                            : give_up(c, SlotError::kPlanFull, c.layer, fetches);
+    }
+  }
+  const bool mine = is_fetched(block, c, missing, misses, fetches);
+  const uint32_t fetched_votes = __ballot_sync(~0u, mine);
+  if (lane_id() == 0) fetched[warp_id()] = fetched_votes;
+  if (e == 0) {
+    map.header->clock = clock;
+    if (c.layer <= map.header->turn) ++map.header->step;
+    map.header->turn = c.layer;
+  }
+  const int32_t at = rank_of(block, mine);
+  if (slot >= 0) map.used_step[slot] = map.header->step;
+  if (active) map.recency[map.flat(c.layer, e)] = clock;
+  if (fetches > 0) find_victims(block, map, map.header->floor, fetches, may_go);
+  if (mine) {
+    give_slot(map, block.victims[at], map.flat(c.layer, e), clock);
+    add_entry(c.plan, at, block.victims[at], e);
+  }
+  const int32_t hits = sum_of(block, slot >= 0 ? 1 : 0);
+  const int32_t predicted = sum_of(block, slot >= 0 && use_before == kPredictedSlot ? 1 : 0);
+  if (e == 0) {
+    LayerCounters& counters = map.counters[c.layer];
+    *c.plan.count = fetches;
+    ++counters.calls;
+    counters.distinct += static_cast<uint64_t>(hits + misses);
+    counters.hits += static_cast<uint64_t>(hits);
+    counters.misses += static_cast<uint64_t>(misses);
+    counters.fetched += static_cast<uint64_t>(fetches);
+    counters.stalls += fetches > 0 ? 1 : 0;
+    counters.predicted_used += static_cast<uint64_t>(predicted);
+  }
+  __syncthreads();
+  rewrite_ids(block, c, missed, fetched);
+}
+
+__global__ void __launch_bounds__(kSlotThreads)
+    install_kernel(const SlotMapView map, int32_t layer, const int32_t* ids, int64_t n,
+                   const int32_t* most_of, const CopyPlan plan) {
+  __shared__ SlotBlock block;
+  __shared__ int32_t first_at[kMaxExperts], wanted[kMaxExperts];
+  const auto fail = [&](SlotError code, int32_t of_layer, int64_t detail) {
+    if (threadIdx.x != 0) return;
+    *plan.count = 0;
+    keep_failure(map, code, of_layer, detail);
+  };
+  if (layer < 0 || layer >= map.shape.layers) return fail(SlotError::kBadLayer, -1, layer);
+  const int64_t bad = collect_ids(block, map, ids, n);
+  if (bad < n) return fail(SlotError::kBadId, layer, ids[bad]);
+  const auto e = static_cast<int32_t>(threadIdx.x);
+  first_at[e] = INT32_MAX;
+  __syncthreads();
+  for (int64_t i = e; i < n; i += kSlotThreads) {
+    if (ids[i] >= 0) atomicMin(&first_at[ids[i]], static_cast<int32_t>(i));
+  }
+  __syncthreads();
+  const int32_t most = max(0, *most_of);
+  int32_t entries = 0;
+  for (int64_t begin = 0; begin < n && entries < most; begin += kSlotThreads) {
+    const int64_t i = begin + e;
+    const int32_t id = i < n ? ids[i] : -1;
+    const bool absent = id >= 0 && first_at[id] == i && resident(map, map.flat(layer, id)) < 0;
+    const int32_t at = entries + rank_of(block, absent);
+    if (absent && at < most) wanted[at] = id;
+    entries = min(most, entries + block.total);
+    __syncthreads();
+  }
+  if (entries > plan.capacity) return fail(SlotError::kPlanFull, layer, entries);
+  const auto may_go = [&](int32_t s) {
+    if (map.last_use[s] == map.header->clock || map.listed[s] != 0) return false;
+    const int32_t owner = map.owner_of[s];
+    return owner < 0 || owner / map.shape.experts != layer || !names(block, owner % map.shape.experts);
+  };
+  const int32_t found = entries > 0 ? find_victims(block, map, map.header->floor, entries, may_go) : 0;
+  __syncthreads();
+  if (e < found) {
+    give_slot(map, block.victims[e], map.flat(layer, wanted[e]), kPredictedSlot);
+    add_entry(plan, e, block.victims[e], wanted[e]);
+  }
+  if (e != 0) return;
+  *plan.count = found;
+  map.counters[layer].predicted += static_cast<uint64_t>(found);
+}
+
+}  // namespace
+
+void slot_ensure(const CudaContext& cuda, const SlotMapView& map, int32_t layer, int32_t* ids, int64_t n,
+                 const std::optional<FetchRule>& rule, int32_t* cpu_ids, const CopyPlan& plan) {
+  const EnsureCall call{map, layer, ids, n, rule.has_value(), rule.value_or(FetchRule{}), cpu_ids, plan};
+  ensure_kernel<<<1, kSlotThreads, 0, cuda.stream>>>(call);
+}
+
+void slot_install_predictions(const CudaContext& cuda, const SlotMapView& map, int32_t layer,
+                              const int32_t* ids, int64_t n, const int32_t* most, const CopyPlan& plan) {
+  install_kernel<<<1, kSlotThreads, 0, cuda.stream>>>(map, layer, ids, n, most, plan);
+}
+
+}  // namespace sluice::cuda

@@ -1,0 +1,62 @@
+// Norms and element-wise operations.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/ops.h"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// A warp a row, so that short rows (heads) fill the card as well as long ones.
+__global__ void rms_norm_kernel(const float* x, int64_t rows, int64_t n, const float* weight, float epsilon,
+                                float* y) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
+  if (row >= rows) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const float* in = x + row * n;
+  float squares = 0;
+  for (int64_t i = lane; i < n; i += kWarp) squares = fmaf(in[i], in[i], squares);
+  const float factor = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(n) + epsilon);
+  for (int64_t i = lane; i < n; i += kWarp) y[row * n + i] = in[i] * factor * weight[i];
+}
+
+__global__ void add_kernel(float* x, const float* y, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += y[i];
+}
+
+__global__ void add_gated_kernel(float* x, const float* y, const float* gate, int64_t values, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < values) x[i] += 1.0f / (1.0f + expf(-gate[i / n])) * y[i];
+}
+
+__global__ void silu_kernel(const float* gate, const float* up, int64_t n, float* y) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
+}
+
+}  // namespace
+
+void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, const float* weight,
+              float epsilon, float* y) {
+  if (rows == 0) return;
+  rms_norm_kernel<<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(x, rows, n, weight,
+                                                                                    epsilon, y);
+}
+
+void add(const CudaContext& cuda, float* x, const float* y, int64_t n) {
+  if (n > 0) add_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(x, y, n);
+}
+
+void add_gated(const CudaContext& cuda, float* x, const float* y, const float* gate, int64_t rows,
+               int64_t n) {
+  const int64_t values = rows * n;
+  if (values == 0) return;
+  add_gated_kernel<<<blocks_for(values, kThreads), kThreads, 0, cuda.stream>>>(x, y, gate, values, n);
+}
+
+void silu_and_multiply(const CudaContext& cuda, const float* gate, const float* up, int64_t n, float* y) {
+  if (n > 0) silu_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(gate, up, n, y);
+}
+
+}  // namespace sluice::cuda

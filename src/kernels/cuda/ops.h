@@ -1,0 +1,43 @@
+// Launchers of the CUDA kernels. Arguments and results are those of the operation of the same name in
+// kernels/.
+//
+// As on the host, the arithmetic of a row depends on that row alone, not on the other rows of the call: sums
+// are made by one warp in an order that follows from the row's length.
+#pragma once
+
+#include <cstdint>
+
+#include "device/stream.h"
+#include "kernels/attention.h"
+#include "kernels/experts.h"
+#include "kernels/matrix.h"
+
+namespace sluice::cuda {
+
+void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, const float* weight,
+              float epsilon, float* y);
+void add(const CudaContext& cuda, float* x, const float* y, int64_t n);
+void add_gated(const CudaContext& cuda, float* x, const float* y, const float* gate, int64_t rows, int64_t n);
+void silu_and_multiply(const CudaContext& cuda, const float* gate, const float* up, int64_t n, float* y);
+void rope_table(const CudaContext& cuda, int64_t first_position, int64_t rows, const float* frequencies,
+                int64_t half, float* cos, float* sin);
+void rope(const CudaContext& cuda, float* x, int64_t rows, int64_t heads, int64_t head_dim, const float* cos,
+          const float* sin, int64_t half);
+void linear(const CudaContext& cuda, const float* x, int64_t rows, const Matrix& w, const float* bias,
+            float* y);
+void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const Matrix& table, float* y);
+void split_columns(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, float* left,
+                   float* right);
+void kv_store(const CudaContext& cuda, const float* k, const float* v, int64_t rows, int64_t first_position,
+              const KvLayer& cache);
+void attention(const CudaContext& cuda, const float* q, int64_t rows, int64_t heads, int64_t first_position,
+               float scale, const KvLayer& cache, float* y);
+void router_top_k(const CudaContext& cuda, const float* logits, int64_t rows, int64_t experts, int64_t k,
+                  bool renormalise, int32_t* ids, float* weights);
+void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes& routes,
+                     const ExpertRows& experts, int32_t first, int32_t last, float* activations,
+                     float* outputs);
+void expert_sums(const CudaContext& cuda, const float* outputs, const ExpertRoutes& routes, int64_t hidden,
+                 float* y);
+
+}  // namespace sluice::cuda
