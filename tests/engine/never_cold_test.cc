@@ -120,9 +120,9 @@ TEST_F(NeverCold, ARefusedResizeLeavesThePoolAsItWas) {
   const std::vector<Resident> before = resident.residency();
   const size_t allocated = model_.device->allocated_bytes();
   using enum ErrorCode;
-  expect_error(kInvalidArgument, {"\"1\"", "at least 2"}, [&] { resident.resize(1); });
-  expect_error(kInvalidArgument, {"\"25\"", "only 24 experts"}, [&] { resident.resize(25); });
-  expect_error(kInvalidArgument, {"ring of 6 slots"}, [&] { resident.resize(5); });
+  expect_error(kInvalidArgument, {"--expert-slots 1", "at least 2"}, [&] { resident.resize(1); });
+  expect_error(kInvalidArgument, {"--expert-slots 25", "only 24 experts"}, [&] { resident.resize(25); });
+  expect_error(kInvalidArgument, {"--prefill-ring 6", "within 5 slots"}, [&] { resident.resize(5); });
   model_.device->faults().add(Fault::kAllocation, "expert slots");
   expect_error(kOutOfMemory, {"expert slots", "refused"}, [&] { resident.resize(20); });
   EXPECT_EQ(resident.residency(), before);
