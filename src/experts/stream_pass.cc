@@ -82,12 +82,14 @@ void StreamPass::begin(int64_t adopt_rows, const CpuPart& cpu) {
   prefetched_ = 0;
   streamed_bytes_ = first_copy_bytes_ = 0;
   if (state_.settings.compare.epoch_invalidation) begin_regions();
-  // A decode step that is still running may read slots of the region: copies into it come after it.
-  state_.compute.record(*begun_);
-  copy_stream().wait(*begun_);
   read_residents();
   choose_for_cpu(cpu);
   write_table();
+  // A decode step that is still running may read slots of the region: copies into it come after it. And after
+  // the pass's table: behind experts of a higher priority it would keep the first layer waiting for two
+  // tiles.
+  state_.compute.record(*begun_);
+  copy_stream().wait(*begun_);
   if (!state_.settings.mutations.unlist_at_begin) return;
   for (const Ring& ring : rings_) mutated::unlist_all(state_.compute, ring.pool->map.view());
 }
