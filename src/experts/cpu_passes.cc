@@ -73,6 +73,7 @@ void CpuPasses::go_off() {
 }
 
 std::string CpuPasses::describe() const {
+  if (arms_[0].empty() && arms_[1].empty() && ratio_ == 0) return "left out: no pass would have gained";
   if (ratio_ == 0) return "measuring";
   char text[96];
   std::snprintf(text, sizeof text, "%s, a pass took %.2f of its time without the CPU",

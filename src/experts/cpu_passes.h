@@ -39,7 +39,7 @@ class CpuPasses {
   State state() const { return state_; }
   /// Of the last verdict, 0 before: times with the CPU over times without it.
   double ratio() const { return ratio_; }
-  /// "on, a pass took 0.71 of its time without the CPU".
+  /// "on, a pass took 0.71 of its time without the CPU", "left out: no pass would have gained".
   std::string describe() const;
 
  private:

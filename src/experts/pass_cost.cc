@@ -51,6 +51,9 @@ void share_with_cpu(PassForecast& pass, const ExpertShape& shape, const PassRate
   // Less than the products take, the link need not take.
   if (rates.overlap) cpu.part = std::min(cpu.part, std::max(0.0, 1 - compute / pass.ms));
   if (rates.cpu.always) cpu = kFixedCpuPart;
+  // Experts are whole: a part that is less than one of a layer's misses is none.
+  const double misses = pass.bytes / row_bytes / static_cast<double>(shape.layers);
+  if (cpu.of(static_cast<int32_t>(std::lround(misses))) == 0) return;
   const double bytes = (1 - cpu.part) * pass.bytes;
   const double ms = std::max(streaming_ms(rates, bytes, compute), cpu.part * pass.bytes / row_bytes * cpu_ms);
   if (!rates.cpu.always && !(ms < kWorthIt * pass.ms)) return;

@@ -154,6 +154,7 @@ TEST(PassCost, TheCpuIsLeftOutWhereItSavesLittleOrNothingCrosses) {
   EXPECT_EQ(part(with_cpu(0.3), question(1000)), 0);  // 4 % of the misses
   EXPECT_EQ(part(with_cpu(0.01), question(1000, 1000)), 0);
   EXPECT_EQ(part(with_cpu(0.01), question(8), PassWay::kTouched), 0);
+  EXPECT_EQ(part(with_cpu(0.0375), question(1000, 970)), 0);  // a quarter of three misses a layer
   PassRates computes = with_cpu(0.01);
   computes.compute_ms_per_token = 2;
   EXPECT_EQ(part(computes, question(1000)), 0);
