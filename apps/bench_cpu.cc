@@ -9,6 +9,7 @@
 #include "apps/bench_text.h"
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
+#include "apps/usage_error.h"
 #include "base/error.h"
 #include "engine/session.h"
 
@@ -92,6 +93,9 @@ void print_arm(const char* mode, const std::vector<Run>& runs, double off_ms) {
 }
 
 void bench_cpu(const BenchCpuOptions& options) {
+  if (!options.as_prompt && options.model.experts.prefill != "auto") {
+    throw UsageError("--prefill-mode has no effect without --as-prompt");
+  }
   if (options.model.experts.slots == "auto") refuse_without_slots(kName);
   std::vector<int32_t> ids = options.text.read(options.model, 2);  // the first half settles
   // GB/s are bytes a nanosecond.
@@ -126,6 +130,7 @@ void add_bench_cpu(Command& bench) {
       "  $ sluice bench cpu --model models/demo --expert-slots 64 --link-gbps 0.1 --text README.md");
   options->model.without = kNotForBenches;
   options->model.without.insert(options->model.without.end(), {"--device", "--gpu-memory"});
+  std::erase(options->model.without, "--prefill-mode");
   options->model.without.push_back("--cpu-experts");  // the bench sets it
   options->model.add_to(command, true);
   options->text.add_to(command, 600);

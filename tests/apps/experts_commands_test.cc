@@ -48,7 +48,18 @@ TEST(BenchCpu, TimesThreeSettingsAndPrintsTheVerdict) {
   EXPECT_THAT(outcome.out, HasSubstr("100.0 %")) << "always computes every miss";
 }
 
+TEST(BenchCpu, RunsTheTextAsAPromptWhereAQuarterIsAlwaysLeftToTheCpu) {
+  const Outcome outcome = run_program({"bench", "cpu", "--model", demo_model(), "--expert-slots", "16",
+                                       "--rounds", "1", "--as-prompt", "--prefill-mode", "stream"},
+                                      "The function returns a list of the names in the current scope.");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("25.0 %")) << "no slot holds an expert before the only pass";
+}
+
 TEST(BenchCpu, NeedsSlots) {
+  expect_wrong_usage({"bench", "cpu", "--model", demo_model(), "--expert-slots", "64", "--prefill-mode",
+                      "stream", "--text", demo_model() + "/config.json"},
+                     {"--prefill-mode has no effect without --as-prompt"});
   expect_wrong_usage({"bench", "cpu", "--model", demo_model(), "--text", demo_model() + "/config.json"},
                      {"--expert-slots"});
 }
