@@ -23,6 +23,7 @@ class Audit : public ::testing::Test {
       LayerRows rows;
       rows.layout.row_bytes = kRow;
       rows.experts = 8;
+      rows.scalars.assign(8 * kScalarsPerExpert, 1.0f);
       rows.rows = device_->allocate(8 * kRow, "rows");
       for (size_t i = 0; i < 8 * kRow; ++i) {
         rows.rows.as<uint8_t>()[i] = static_cast<uint8_t>(i * 7 + static_cast<size_t>(layer) * 101);

@@ -18,6 +18,7 @@ class TwoPools : public ::testing::Test {
       rows.layout.row_bytes = row_bytes;
       rows.layout.intermediate = static_cast<int64_t>(row_bytes);
       rows.experts = 8;
+      rows.scalars.assign(8 * kScalarsPerExpert, 1.0f);
       rows.rows = device_->allocate(8 * row_bytes, "rows");
       rows_.push_back(std::move(rows));
     }
@@ -82,6 +83,7 @@ TEST(PoolsOfUnequalShares, FollowTheirNumbersOfLayersAndFillUp) {
     layer.layout.row_bytes = l == 3 ? 128 : 64;
     layer.layout.intermediate = static_cast<int64_t>(layer.layout.row_bytes);
     layer.experts = 8;
+    layer.scalars.assign(8 * kScalarsPerExpert, 1.0f);
     layer.rows = device->allocate(8 * layer.layout.row_bytes, "rows");
   }
   ExpertSettings settings;
