@@ -135,6 +135,7 @@ void add_bench(Command& program) {
   bench.require_subcommand();
   add_bench_experts(bench);
   add_bench_cpu(bench);
+  add_bench_link(bench);
   add_bench_slots(bench);
 }
 
