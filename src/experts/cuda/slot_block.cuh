@@ -146,44 +146,65 @@ __device__ inline bool names(const SlotBlock& block, int32_t expert) {
   return (block.experts[expert / 32] >> (expert % 32) & 1u) != 0;
 }
 
+/// The lowest key of the warp, in every lane. Keys of different slots differ.
+__device__ inline uint64_t warp_min(uint64_t value) {
+  const auto high = static_cast<uint32_t>(value >> 32);
+  const uint32_t least_high = __reduce_min_sync(~0u, high);
+  const uint32_t low = high == least_high ? static_cast<uint32_t>(value) : ~0u;
+  return uint64_t{least_high} << 32 | __reduce_min_sync(~0u, low);
+}
+__device__ inline VictimKey warp_min(const VictimKey& key, bool scored) {
+  if (!scored) {
+    const uint64_t low = warp_min(key.low);
+    return {low == ~uint64_t{0} ? low : 0, low};
+  }
+  const uint64_t high = warp_min(key.high);
+  return {high, warp_min(key.high == high ? key.low : ~uint64_t{0})};
+}
+
 /// Puts the first `most` slots to evict into block.victims, in order, and returns how many there are.
-/// `may_go(slot)` is asked once for each slot in [first, header->slots). Each thread keeps the best of its
-/// own slots; a round finds the best of all and lets its thread look for the next one.
+/// `may_go(slot)` says which of the slots in [first, header->slots) can go. Each thread keeps the keys of its
+/// first slots in registers, and the best of all its slots; a round finds the best of all threads and lets
+/// its thread look for the next one. Ends with a barrier.
 template <class MayGo>
 __device__ int32_t find_victims(SlotBlock& block, const SlotMapView& map, int32_t first, int32_t most,
                                 MayGo&& may_go) {
-  VictimKey own = no_victim(), taken{0, 0};
-  bool any = false;
-  const auto search = [&] {
+  constexpr int kKept = 4;
+  const bool scored = map.shape.policy == SlotPolicy::kScored;
+  const int32_t slots = map.header->slots, begin = first + static_cast<int32_t>(threadIdx.x);
+  VictimKey kept[kKept], own = no_victim(), taken = no_victim();
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    const int32_t slot = begin + i * kSlotThreads;
+    kept[i] = slot < slots && may_go(slot) ? key_of(map, slot) : no_victim();
+  }
+  // What does not fit the registers is read again for each victim of this thread, without those it has given.
+  const auto search = [&](bool again) {
     own = no_victim();
-    for (int32_t s = first + static_cast<int32_t>(threadIdx.x); s < map.header->slots; s += kSlotThreads) {
-      if (!may_go(s)) continue;
-      const VictimKey key = key_of(map, s);
-      if (key < own && (!any || taken < key)) own = key;
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      if (again && kept[i].low == taken.low) kept[i] = no_victim();
+      if (kept[i] < own) own = kept[i];
+    }
+    for (int32_t slot = begin + kKept * kSlotThreads; slot < slots; slot += kSlotThreads) {
+      if (!may_go(slot)) continue;
+      const VictimKey key = key_of(map, slot);
+      if (key < own && (!again || taken < key)) own = key;
     }
   };
-  search();
+  search(false);
   int32_t found = 0;
   for (; found < most; ++found) {
-    VictimKey best = own;
-    for (int step = 16; step > 0; step /= 2) {
-      const VictimKey other{__shfl_xor_sync(~0u, best.high, step), __shfl_xor_sync(~0u, best.low, step)};
-      if (other < best) best = other;
-    }
     VictimKey* round = block.best[found & 1];
-    if (lane_id() == 0) round[warp_id()] = best;
+    const VictimKey of_warp = warp_min(own, scored);
+    if (lane_id() == 0) round[warp_id()] = of_warp;
     __syncthreads();
-    best = round[lane_id()];
-    for (int step = 16; step > 0; step /= 2) {
-      const VictimKey other{__shfl_xor_sync(~0u, best.high, step), __shfl_xor_sync(~0u, best.low, step)};
-      if (other < best) best = other;
-    }
+    const VictimKey best = warp_min(round[lane_id()], scored);
     if (!is_victim(best)) break;
     if (threadIdx.x == 0) block.victims[found] = slot_of(best);
     if (own.low == best.low) {
       taken = best;
-      any = true;
-      search();
+      search(true);
     }
   }
   __syncthreads();

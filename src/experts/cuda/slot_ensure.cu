@@ -44,60 +44,111 @@ __device__ int32_t fetches_of(const FetchRule& rule, int32_t misses) {
   return static_cast<int32_t>(low < misses && longer_side(low + 1) < longer_side(low) ? low + 1 : low);
 }
 
-/// Whether this thread's missing expert is one of the `fetches` that were active most recently, ties to the
-/// lower id.
-__device__ bool is_fetched(SlotBlock& block, const EnsureCall& c, bool missing, int32_t misses,
-                           int32_t fetches) {
-  if (fetches == misses) return missing;
-  const auto e = static_cast<int32_t>(threadIdx.x);
-  const int32_t at = rank_of(block, missing);
-  if (missing) block.victims[at] = e;  // not needed yet
-  __syncthreads();
-  int32_t before = 0;
-  if (missing) {
-    const int64_t own = c.map.recency[c.map.flat(c.layer, e)];
-    for (int32_t i = 0; i < misses; ++i) {
-      const int32_t other = block.victims[i];
-      const int64_t recency = c.map.recency[c.map.flat(c.layer, other)];
-      before += recency > own || (recency == own && other < e);
-    }
-  }
-  __syncthreads();
-  return missing && before < fetches;
+/// Sets of experts of one call, a bit each, and its sums. Written before a barrier, read after it.
+struct EnsureSets {
+  uint32_t missed[kMaxExperts / 32], fetched[kMaxExperts / 32];
+  int32_t routed, predicted;
+};
+
+/// How many of `set` are below this thread's expert.
+__device__ int32_t rank_in(const uint32_t* set) {
+  int32_t before = __popc(set[warp_id()] & ((1u << lane_id()) - 1));
+  for (int w = 0; w < warp_id(); ++w) before += __popc(set[w]);
+  return before;
 }
 
-__device__ void rewrite_ids(SlotBlock& block, const EnsureCall& c, const uint32_t* missed,
-                            const uint32_t* fetched) {
-  int32_t routed = 0, routed_hits = 0;
+/// Whether this thread's missing expert is one of the `fetches` that were active most recently, ties to the
+/// lower id.
+__device__ bool is_fetched(const EnsureCall& c, const EnsureSets& sets, bool missing, int32_t misses,
+                           int32_t fetches) {
+  if (!missing || fetches == misses) return missing;
+  const auto e = static_cast<int32_t>(threadIdx.x);
+  const int64_t own = c.map.recency[c.map.flat(c.layer, e)];
+  int32_t before = 0;
+  for (int32_t other = 0; other < c.map.shape.experts; ++other) {
+    if ((sets.missed[other / 32] >> (other % 32) & 1u) == 0) continue;
+    const int64_t recency = c.map.recency[c.map.flat(c.layer, other)];
+    before += recency > own || (recency == own && other < e);
+  }
+  return before < fetches;
+}
+
+/// Sets block.experts to the ids of the call and counts them; false where one is no expert. Ends with a
+/// barrier.
+__device__ bool read_ids(SlotBlock& block, EnsureSets& sets, const EnsureCall& c) {
+  if (threadIdx.x < kMaxExperts / 32) block.experts[threadIdx.x] = 0;
+  if (threadIdx.x == 0) sets.routed = sets.predicted = 0;
+  __syncthreads();
+  bool bad = false;
+  int32_t routed = 0;
+  for (int64_t i = threadIdx.x; i < c.n; i += kSlotThreads) {
+    const int32_t id = c.ids[i];
+    bad = bad || id < -1 || id >= c.map.shape.experts;
+    if (id < 0 || id >= c.map.shape.experts) continue;
+    ++routed;
+    atomicOr(&block.experts[id / 32], 1u << (id % 32));
+  }
+  if (routed > 0) atomicAdd(&sets.routed, routed);
+  return __syncthreads_or(bad) == 0;
+}
+
+/// Slots that can go, all of them.
+__device__ int32_t count_victims(SlotBlock& block, const SlotMapView& map, int64_t clock) {
+  int32_t own = 0;
+  for (int32_t s = map.header->floor + static_cast<int32_t>(threadIdx.x); s < map.header->slots;
+       s += kSlotThreads) {
+    own += map.last_use[s] != clock && map.listed[s] == 0;
+  }
+  return sum_of(block, own);
+}
+
+/// Behind the barrier that follows the installs.
+__device__ void rewrite_ids(const EnsureSets& sets, const EnsureCall& c) {
+  int32_t hits = 0;
   for (int64_t i = threadIdx.x; i < c.n; i += kSlotThreads) {
     const int32_t e = c.ids[i];
     if (c.capped) c.cpu_ids[i] = -1;
     if (e < 0) continue;
     const uint32_t bit = 1u << (e % 32);
-    ++routed;
-    routed_hits += (missed[e / 32] & bit) == 0;
-    if ((missed[e / 32] & bit) != 0 && (fetched[e / 32] & bit) == 0) {
+    const bool missed = (sets.missed[e / 32] & bit) != 0;
+    hits += !missed;
+    if (missed && (sets.fetched[e / 32] & bit) == 0) {
       c.cpu_ids[i] = e;
       c.ids[i] = -1;
     } else {
       c.ids[i] = c.map.slot_of[c.map.flat(c.layer, e)];
     }
   }
-  routed = sum_of(block, routed);
-  routed_hits = sum_of(block, routed_hits);
-  if (threadIdx.x != 0) return;
-  c.map.counters[c.layer].routed += static_cast<uint64_t>(routed);
-  c.map.counters[c.layer].routed_hits += static_cast<uint64_t>(routed_hits);
+  if (hits == 0) return;
+  atomicAdd(reinterpret_cast<unsigned long long*>(&c.map.counters[c.layer].routed_hits),
+            static_cast<unsigned long long>(hits));
 }
 
+__device__ void count_call(const EnsureCall& c, const SlotBlock& block, const EnsureSets& sets,
+                           int32_t misses, int32_t fetches) {
+  int32_t distinct = 0;
+  for (int w = 0; w < kMaxExperts / 32; ++w) distinct += __popc(block.experts[w]);
+  LayerCounters& counters = c.map.counters[c.layer];
+  *c.plan.count = fetches;
+  ++counters.calls;
+  counters.routed += static_cast<uint64_t>(sets.routed);
+  counters.distinct += static_cast<uint64_t>(distinct);
+  counters.hits += static_cast<uint64_t>(distinct - misses);
+  counters.misses += static_cast<uint64_t>(misses);
+  counters.fetched += static_cast<uint64_t>(fetches);
+  counters.stalls += fetches > 0 ? 1 : 0;
+  counters.predicted_used += static_cast<uint64_t>(sets.predicted);
+}
+
+// Barriers are what a call consists of: four without misses, one more for each victim and three around them.
 __global__ void __launch_bounds__(kSlotThreads) ensure_kernel(const EnsureCall c) {
   __shared__ SlotBlock block;
-  __shared__ uint32_t missed[kMaxExperts / 32], fetched[kMaxExperts / 32];
+  __shared__ EnsureSets sets;
   const SlotMapView& map = c.map;
+  SlotMapHeader& header = *map.header;
   if (c.layer < 0 || c.layer >= map.shape.layers) return give_up(c, SlotError::kBadLayer, -1, c.layer);
-  const int64_t bad = collect_ids(block, map, c.ids, c.n);
-  if (bad < c.n) {
-    const int32_t id = c.ids[bad];
+  if (!read_ids(block, sets, c)) {
+    const int32_t id = c.ids[collect_ids(block, map, c.ids, c.n)];
     __syncthreads();
     return give_up(c, SlotError::kBadId, c.layer, id);
   }
@@ -106,57 +157,57 @@ __global__ void __launch_bounds__(kSlotThreads) ensure_kernel(const EnsureCall c
   const int32_t slot = active ? resident(map, map.flat(c.layer, e)) : -1;
   const bool missing = active && slot < 0;
   const uint32_t missing_votes = __ballot_sync(~0u, missing);
-  if (lane_id() == 0) missed[warp_id()] = missing_votes;
-  const int32_t misses = sum_of(block, missing ? 1 : 0);
-  const int32_t fetches = c.capped ? fetches_of(c.rule, misses) : misses;
-
-  // Stamped before the search, so that no hit of this call is a victim; undone below where the call fails.
-  const int64_t clock = map.header->clock + 1;
+  if (lane_id() == 0) sets.missed[warp_id()] = missing_votes;
+  // Stamped before the search, so that no hit of this call is a victim; undone where the call fails.
+  const int32_t turn_before = header.turn;
+  const int64_t step_before = header.step, clock = header.clock + 1;
+  const int64_t step = step_before + (c.layer <= turn_before ? 1 : 0);
   const int64_t use_before = slot >= 0 ? map.last_use[slot] : 0;
   if (slot >= 0) map.last_use[slot] = clock;
+  if (slot >= 0 && use_before == kPredictedSlot) atomicAdd(&sets.predicted, 1);
+  const int32_t misses = __syncthreads_count(missing);
+  const int32_t fetches = c.capped ? fetches_of(c.rule, misses) : misses;
+  const bool mine = is_fetched(c, sets, missing, misses, fetches);
+  const uint32_t fetched_votes = __ballot_sync(~0u, mine);
+  if (lane_id() == 0) sets.fetched[warp_id()] = fetched_votes;
+  if (e == 0) {  // victims are ranked by the turn that begins now
+    header.turn = c.layer;
+    header.step = step;
+  }
   __syncthreads();
-  const auto may_go = [&](int32_t s) { return map.last_use[s] != clock && map.listed[s] == 0; };
   if (fetches > 0) {
-    int32_t own = 0;
-    for (int32_t s = map.header->floor + e; s < map.header->slots; s += kSlotThreads) own += may_go(s);
-    const int32_t free = sum_of(block, own);
-    if (fetches > free || fetches > c.plan.capacity) {
+    const int32_t found =
+        find_victims(block, map, header.floor, min(fetches, c.plan.capacity),
+                     [&](int32_t s) { return map.last_use[s] != clock && map.listed[s] == 0; });
+    if (found < fetches) {
+      const int32_t free = count_victims(block, map, clock);
       if (slot >= 0) map.last_use[slot] = use_before;
-      return fetches > free ? give_up(c, SlotError::kNoEvictableSlot, c.layer, fetches - free)
+      if (e == 0) {
+        header.turn = turn_before;
+        header.step = step_before;
+      }
+      return free < fetches ? give_up(c, SlotError::kNoEvictableSlot, c.layer, fetches - free)
                             : give_up(c, SlotError::kPlanFull, c.layer, fetches);
     }
   }
-  const bool mine = is_fetched(block, c, missing, misses, fetches);
-  const uint32_t fetched_votes = __ballot_sync(~0u, mine);
-  if (lane_id() == 0) fetched[warp_id()] = fetched_votes;
   if (e == 0) {
-    map.header->clock = clock;
-    if (c.layer <= map.header->turn) ++map.header->step;
-    map.header->turn = c.layer;
+    header.clock = clock;
+    count_call(c, block, sets, misses, fetches);
   }
-  const int32_t at = rank_of(block, mine);
-  if (slot >= 0) map.used_step[slot] = map.header->step;
+  if (slot >= 0) map.used_step[slot] = step;
   if (active) map.recency[map.flat(c.layer, e)] = clock;
-  if (fetches > 0) find_victims(block, map, map.header->floor, fetches, may_go);
   if (mine) {
-    give_slot(map, block.victims[at], map.flat(c.layer, e), clock);
+    const int32_t at = rank_in(sets.fetched), id = map.flat(c.layer, e);
+    if (map.slot_of[id] >= 0) empty_slot(map, map.slot_of[id]);
+    empty_slot(map, block.victims[at]);
+    map.slot_of[id] = block.victims[at];
+    map.owner_of[block.victims[at]] = id;
+    map.last_use[block.victims[at]] = clock;
+    map.used_step[block.victims[at]] = step;
     add_entry(c.plan, at, block.victims[at], e);
   }
-  const int32_t hits = sum_of(block, slot >= 0 ? 1 : 0);
-  const int32_t predicted = sum_of(block, slot >= 0 && use_before == kPredictedSlot ? 1 : 0);
-  if (e == 0) {
-    LayerCounters& counters = map.counters[c.layer];
-    *c.plan.count = fetches;
-    ++counters.calls;
-    counters.distinct += static_cast<uint64_t>(hits + misses);
-    counters.hits += static_cast<uint64_t>(hits);
-    counters.misses += static_cast<uint64_t>(misses);
-    counters.fetched += static_cast<uint64_t>(fetches);
-    counters.stalls += fetches > 0 ? 1 : 0;
-    counters.predicted_used += static_cast<uint64_t>(predicted);
-  }
   __syncthreads();
-  rewrite_ids(block, c, missed, fetched);
+  rewrite_ids(sets, c);
 }
 
 __global__ void __launch_bounds__(kSlotThreads)
