@@ -47,20 +47,37 @@ Bpe::Bpe(const BpeSpec& spec, bool byte_level, const std::string& file)
   add_vocabulary(spec);
   find_base_tokens(spec);
   add_merges(spec);
+  add_joints();
   memo_ = std::make_unique<std::atomic<uint8_t>[]>(static_cast<size_t>(end_id()));
 }
 
+// In batches, so that the waits for memory overlap.
 void Bpe::add_vocabulary(const BpeSpec& spec) {
+  constexpr size_t kBatch = 32;
   std::string bytes;
-  for (const auto& [token, id] : spec.vocabulary) {
+  std::vector<std::pair<std::string_view, bool>> texts(kBatch);  // as kept; and whether in the byte alphabet
+  for (size_t begin = 0; begin < spec.vocabulary.size(); begin += kBatch) {
+    const std::span tokens =
+        std::span(spec.vocabulary).subspan(begin, std::min(kBatch, spec.vocabulary.size() - begin));
     bytes.clear();
-    const bool mapped = byte_level_ && append_from_alphabet(token, bytes);
-    const bool added = byte_level_ && !mapped
-                           ? !vocabulary_.has(id) && unmapped_.add(token, id)
-                           : !unmapped_.has(id) && vocabulary_.add(mapped ? bytes : token, id);
-    if (!added) {
-      throw Error(ErrorCode::kBadFile, file_ + ": model.vocab: token " + in_quotes(token) + " or its id " +
-                                           std::to_string(id) + " is taken");
+    size_t total = 0;
+    for (const auto& [token, id] : tokens) total += token.size();
+    bytes.reserve(total);  // so that the views stay valid
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const size_t old_size = bytes.size();
+      const bool mapped = byte_level_ && append_from_alphabet(tokens[i].first, bytes);
+      texts[i] = {mapped ? std::string_view(bytes).substr(old_size) : tokens[i].first, mapped};
+      vocabulary_.prefetch(texts[i].first);
+    }
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto& [token, id] = tokens[i];
+      const auto& [text, mapped] = texts[i];
+      const bool added = byte_level_ && !mapped ? !vocabulary_.has(id) && unmapped_.add(text, id)
+                                                : !unmapped_.has(id) && vocabulary_.add(text, id);
+      if (!added) {
+        throw Error(ErrorCode::kBadFile, file_ + ": model.vocab: token " + in_quotes(token) + " or its id " +
+                                             std::to_string(id) + " is taken");
+      }
     }
   }
 }
@@ -111,9 +128,18 @@ void Bpe::add_merges(const BpeSpec& spec) {
       if (found[0] == kNoToken) refuse_merge(begin + i, left);
       if (found[1] == kNoToken) refuse_merge(begin + i, right);
       if (found[2] == kNoToken) refuse_merge(begin + i, std::string(left) + std::string(right));
-      merges_.add(found[0], found[1], found[2]);
+      merges_.prefetch(found[0], found[1]);
+      merges_stand_ins_ |= is_stand_in(left, found[0]) || is_stand_in(right, found[1]);
+    }
+    for (size_t i = 0; i < merges.size(); ++i) {
+      merges_.add(ids[kTexts * i], ids[kTexts * i + 1], ids[kTexts * i + 2]);
     }
   }
+}
+
+// A token whose text is not what it stands for.
+bool Bpe::is_stand_in(std::string_view token, TokenId id) const {
+  return id == unknown_ || (byte_fallback_ && token.size() == 6 && token.starts_with("<0x"));
 }
 
 std::string_view Bpe::append_text(std::string_view token, size_t merge, std::string& bytes) const {
@@ -131,16 +157,54 @@ void Bpe::refuse_merge(size_t merge, std::string_view token) const {
                                        "]: " + in_quotes(token) + " is not in the vocabulary");
 }
 
+// Byte-level pieces are words already. Elsewhere a piece may be a whole text.
+void Bpe::add_joints() {
+  const bool falls_back = byte_fallback_ && std::find(std::begin(byte_tokens_), std::end(byte_tokens_),
+                                                      kNoToken) == std::end(byte_tokens_);
+  // Unknown characters side by side become one token, and a piece that is a token stays whole: neither is
+  // seen in parts.
+  if (byte_level_ || ignore_merges_ || merges_stand_ins_ || (fuse_unknown_ && !falls_back)) return;
+  Joints joints;
+  TokenId last = kNoToken;
+  for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
+    const TokenId merged = merges_.merged(rank);
+    if (merged != last) joints.add_token(vocabulary_.text(merged));
+    last = merged;
+  }
+  joints_ = std::move(joints);
+}
+
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& ids) const {
-  if (piece.empty()) return;
-  const TokenId whole = vocabulary_.find(piece);
+  if (!joints_) return encode_part(piece, scratch, ids);
+  for (size_t begin = 0; begin < piece.size();) {
+    const size_t end = joints_->end_of_part(piece, begin);
+    encode_part(piece.substr(begin, end - begin), scratch, ids);
+    begin = end;
+  }
+}
+
+void Bpe::encode_part(std::string_view part, BpeScratch& scratch, std::vector<TokenId>& ids) const {
+  if (part.empty()) return;
+  if (scratch.cache == nullptr || part.size() > PieceCache::kMaxBytes) return encode_new(part, scratch, ids);
+  PieceCache::Place place = scratch.cache->place_of(part);
+  if (place.is_filled()) {
+    ids.insert(ids.end(), place.ids().begin(), place.ids().end());
+    return;
+  }
+  const size_t old_size = ids.size();
+  encode_new(part, scratch, ids);
+  place.fill(std::span(ids).subspan(old_size));
+}
+
+void Bpe::encode_new(std::string_view part, BpeScratch& scratch, std::vector<TokenId>& ids) const {
+  const TokenId whole = vocabulary_.find(part);
   std::atomic<uint8_t>* memo = whole == kNoToken ? nullptr : &memo_[static_cast<size_t>(whole)];
   if (memo != nullptr && (ignore_merges_ || memo->load(std::memory_order_relaxed) == kWhole)) {
     ids.push_back(whole);
     return;
   }
   scratch.symbols.clear();
-  append_symbols(piece, scratch.symbols);
+  append_symbols(part, scratch.symbols);
   merge_all(scratch);
   if (memo != nullptr && memo->load(std::memory_order_relaxed) == kUnknown) {
     const bool is_whole = scratch.symbols.size() == 1 && scratch.symbols[0] == whole;
@@ -221,7 +285,9 @@ void Bpe::merge_few(std::vector<TokenId>& symbols, std::vector<uint32_t>& ranks)
 // A linked list of symbols and a heap of (rank, position). An entry is stale if its position no longer has
 // that rank.
 void Bpe::merge_many(BpeScratch& scratch) const {
-  auto& [symbols, ranks, nodes, heap] = scratch;
+  auto& symbols = scratch.symbols;
+  auto& nodes = scratch.nodes;
+  auto& heap = scratch.heap;
   const auto count = static_cast<uint32_t>(symbols.size());
   nodes.resize(count);
   heap.clear();
@@ -233,7 +299,7 @@ void Bpe::merge_many(BpeScratch& scratch) const {
   }
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
 
-  const auto update = [&, &nodes = nodes, &heap = heap](uint32_t position) {
+  const auto update = [&](uint32_t position) {
     auto& node = nodes[position];
     node.rank = node.next == kEnd ? MergeTable::kNone : merges_.rank(node.id, nodes[node.next].id);
     if (node.rank == MergeTable::kNone) return;

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/joints.h"
 #include "text/merge_table.h"
+#include "text/piece_cache.h"
 #include "text/tokenizer_spec.h"
 #include "text/vocabulary.h"
 
@@ -25,6 +28,7 @@ struct BpeScratch {
   std::vector<uint32_t> ranks;
   std::vector<Node> nodes;
   std::vector<uint64_t> heap;
+  PieceCache* cache = nullptr;  // of the same model; may be null
 };
 
 /// A vocabulary with merges. Immutable but for a memo that never changes a result; encode may be called from
@@ -55,11 +59,15 @@ class Bpe {
   enum Memo : uint8_t { kUnknown, kWhole, kSplits };
 
   void add_vocabulary(const BpeSpec& spec);
+  void add_joints();
   void add_merges(const BpeSpec& spec);
+  bool is_stand_in(std::string_view token, TokenId id) const;
   std::string_view append_text(std::string_view token, size_t merge, std::string& bytes) const;
   [[noreturn]] void refuse_merge(size_t merge, std::string_view token) const;
   void find_base_tokens(const BpeSpec& spec);
 
+  void encode_part(std::string_view part, BpeScratch& scratch, std::vector<TokenId>& ids) const;
+  void encode_new(std::string_view part, BpeScratch& scratch, std::vector<TokenId>& ids) const;
   void append_symbols(std::string_view piece, std::vector<TokenId>& symbols) const;
   void append_unknown(std::string_view character, std::vector<TokenId>& symbols, bool& after_unknown) const;
   void merge_all(BpeScratch& scratch) const;
@@ -72,10 +80,12 @@ class Bpe {
   Vocabulary
       unmapped_;  // byte-level: tokens with characters outside the byte alphabet, which no text can produce
   MergeTable merges_;
+  std::optional<Joints> joints_;  // absent where they do not say all that holds a text together
   TokenId byte_tokens_[256];  // byte-level: tokens of single bytes; byte fallback: "<0x..>"; kNoToken where
                               // there is none
   TokenId unknown_ = kNoToken;
   bool fuse_unknown_, byte_fallback_, ignore_merges_;
+  bool merges_stand_ins_ = false;  // some merge joins an unknown token or one of a single byte
   // By id: whether the merges make this token of its own text. Found out when the token is first met.
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
 };

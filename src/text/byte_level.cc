@@ -30,14 +30,17 @@ constexpr std::array<int16_t, kAlphabetEnd> kByteOfCodePoint = [] {
 
 bool append_from_alphabet(std::string_view token, std::string& bytes) {
   const size_t old_size = bytes.size();
+  bytes.resize(old_size + token.size());  // no character stands for more bytes than it has
+  char* out = bytes.data() + old_size;
   for (size_t position = 0; position < token.size();) {
     const char32_t code = next_code_point(token, position);
     if (code >= kAlphabetEnd || kByteOfCodePoint[code] < 0) {
       bytes.resize(old_size);
       return false;
     }
-    bytes += static_cast<char>(kByteOfCodePoint[code]);
+    *out++ = static_cast<char>(kByteOfCodePoint[code]);
   }
+  bytes.resize(static_cast<size_t>(out - bytes.data()));
   return true;
 }
 

@@ -63,8 +63,11 @@ void join_parts(std::vector<Part>& parts, SplitBehavior behavior) {
 PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStepSpec>& steps, const std::string& file) {
   for (const PreTokenizerStepSpec& spec : steps) {
     if (const auto* split = std::get_if<SplitSpec>(&spec)) {
-      Split step{split->pattern.text, {}, split->behavior, split->invert};
-      if (split->pattern.is_regex) step.regex.emplace_back(split->pattern.text, file + ": pre_tokenizer");
+      Split step{split->pattern.text, {}, nullptr, split->behavior, split->invert};
+      if (split->pattern.is_regex) {
+        step.regex.emplace_back(split->pattern.text, file + ": pre_tokenizer");
+        step.scanner = find_piece_scanner(split->pattern.text);
+      }
       steps_.emplace_back(std::move(step));
     } else if (const auto* metaspace = std::get_if<MetaspaceSpec>(&spec)) {
       steps_.emplace_back(*metaspace);
@@ -75,6 +78,11 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStepSpec>& steps, const
 }
 
 bool PreTokenizer::Split::find(std::string_view text, size_t from, Regex::Match& match) const {
+  if (scanner != nullptr) {
+    const ScanResult result = scanner(text, from, match);
+    if (result != ScanResult::kUndecided) return result == ScanResult::kMatch;
+    from = match.begin;
+  }
   if (!regex.empty()) return regex[0].find(text, from, match);
   match.begin = literal.empty() ? std::string_view::npos : text.find(literal, from);
   match.end = match.begin + literal.size();

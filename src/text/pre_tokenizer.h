@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "text/piece_scanner.h"
 #include "text/regex.h"
 #include "text/tokenizer_spec.h"
 
@@ -34,6 +35,7 @@ class PreTokenizer {
   struct Split {
     std::string literal;  // used if there is no regex
     std::vector<Regex> regex;
+    PieceScanner scanner;  // of the regex; may be null
     SplitBehavior behavior;
     bool invert;
     bool find(std::string_view text, size_t from, Regex::Match& match) const;

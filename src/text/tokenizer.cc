@@ -109,6 +109,8 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 16);  // prose and code have about four bytes a token
   EncodeScratch scratch;
+  const PieceCaches::Lease cache(impl_->piece_caches);
+  scratch.bpe.cache = &*cache;
   impl_->added.split(text, options.special_tokens, scratch.sections);
   for (const auto [begin, end, token] : scratch.sections) {
     if (token != kNoToken) {

@@ -9,6 +9,7 @@
 #include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/normalizer.h"
+#include "text/piece_cache.h"
 #include "text/pre_tokenizer.h"
 #include "text/token_decoder.h"
 #include "text/tokenizer.h"
@@ -54,6 +55,7 @@ struct Tokenizer::Impl {
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   Bpe bpe;
+  mutable PieceCaches piece_caches;  // never change a result
   AddedTokens added;             // found in the text as it comes
   AddedTokens added_normalized;  // found in normalised text
   TokenDecoder decoder;

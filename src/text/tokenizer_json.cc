@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "text/piece_scanner.h"
 #include "text/tokenizer_spec.h"
 #include "text/utf8.h"
 
@@ -12,11 +13,6 @@ namespace sluice {
 namespace {
 
 using simdjson::dom::element;
-
-// The pieces that GPT-2 splits text into (Radford et al. 2019, encoder.py); the format's ByteLevel implies
-// it.
-constexpr std::string_view kGpt2Pieces =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 /// A value of the file that knows where it is.
 class Field {

@@ -56,6 +56,10 @@ bool Vocabulary::add(std::string_view text, TokenId id) {
   return true;
 }
 
+void Vocabulary::prefetch(std::string_view text) const {
+  __builtin_prefetch(&slots_[hash_of(text) & (slots_.size() - 1)], 1);
+}
+
 TokenId Vocabulary::find(std::string_view text) const { return slots_[slot_of(text, hash_of(text))].id; }
 
 void Vocabulary::find_all(std::span<const std::string_view> texts, std::span<TokenId> ids) const {

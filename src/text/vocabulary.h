@@ -21,6 +21,8 @@ class Vocabulary {
 
   /// Returns false, and changes nothing, if the text or the id is taken. `id` >= 0.
   bool add(std::string_view text, TokenId id);
+  /// Asks for the memory that an add of `text` will touch first.
+  void prefetch(std::string_view text) const;
   TokenId find(std::string_view text) const;  // kNoToken if absent
   /// find for each of `texts`. For large tables this takes a third of the time, as the waits for memory
   /// overlap.

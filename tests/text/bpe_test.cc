@@ -86,6 +86,54 @@ TEST(Bpe, KeepsATokenWholeOnlyIfItsMergesMakeItOrMergesAreIgnored) {
   EXPECT_THAT(tokens_of(small.build(), "abcx"), ElementsAre("a", "bc", "x"));
 }
 
+// A model of characters whose pieces are whole texts, which are cut where no merge can reach across.
+TEST(Bpe, FollowsTheDefinitionForTextsThatItEncodesInParts) {
+  const unsigned seed = 20261130;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    SmallTokenizer small = byte_fallback_tokenizer({"a", "b", "c", "d", "e", "f", "g"});
+    small.merges = random_merges(random, 7, 12);
+    if (round % 2 == 1) small.model_options = R"("byte_fallback": true, "unk_token": "a", "fuse_unk": true)";
+    const Tokenizer tokenizer = small.build();
+    for (const size_t length : {1, 2, 7, 40, 300}) {
+      std::string text;
+      for (size_t i = 0; i < length; ++i) text += static_cast<char>('a' + random() % 7);
+      ASSERT_EQ(tokens_of(tokenizer, text), merged_by_definition(small.merges, text)) << text;
+    }
+  }
+}
+
+TEST(Bpe, MergesTokensOfBytesAndUnknownOnes) {
+  SmallTokenizer small = byte_fallback_tokenizer({"a", "<unk>"});
+  small.merges = {{"<0xC3>", "<0xA9>"}, {"<unk>", "a"}};  // "<0xC3><0xA9>" and "<unk>a"
+  const auto ids_of = [&](std::string_view token) { return *small.build().id_of(token); };
+  EXPECT_THAT(small.build().encode("a\u00E9a"), ElementsAre(ids_of("a"), ids_of("<0xC3><0xA9>"), ids_of("a")));
+  small.model_options = R"("unk_token": "<unk>", "fuse_unk": false)";
+  EXPECT_THAT(small.build().encode("axa"), ElementsAre(ids_of("a"), ids_of("<unk>a")));
+}
+
+TEST(Bpe, GivesTheSameIdsHoweverMuchItHasEncodedBefore) {
+  const unsigned seed = 20261130;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  SmallTokenizer small;
+  small.merges = random_merges(random, 4, 60);
+  small.pre_tokenizer = testing::word_split();
+  const Tokenizer used = small.build();
+  for (int round = 0; round < 60; ++round) {
+    std::string text;
+    // More words than are remembered, of all lengths around the longest that is.
+    for (int word = 0; word < 400; ++word) {
+      for (size_t i = random() % 19 + 1; i > 0; --i) text += static_cast<char>('a' + random() % 4);
+      text += ' ';
+    }
+    const std::vector<TokenId> ids = used.encode(text);
+    ASSERT_EQ(ids, small.build().encode(text));
+    ASSERT_EQ(ids, used.encode(text));
+  }
+}
+
 TEST(Bpe, EncodesAMegabyteOfOneLetter) {
   SmallTokenizer small;
   small.merges = {{"a", "a"}, {"aa", "aa"}, {"aaaa", "aaaa"}};
