@@ -137,6 +137,7 @@ void add_bench(Command& program) {
   add_bench_cpu(bench);
   add_bench_link(bench);
   add_bench_slots(bench);
+  add_bench_tokenizer(bench);
 }
 
 }  // namespace sluice::apps

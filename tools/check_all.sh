@@ -11,6 +11,7 @@ parts=(
   "debug|quick tests, unoptimised|quick_tests debug"
   "asan|quick tests under clang's AddressSanitizer and UndefinedBehaviorSanitizer|quick_tests asan"
   "tsan|quick tests under clang's ThreadSanitizer|quick_tests tsan"
+  "fuzz|60 s of made-up files for each reader of files, under clang's sanitizers|fuzz"
   "long|tests too long for each change|long_tests"
   "fresh|a minimal Debian 12 builds, tests and shows it|tools/fresh_machine.sh"
   "fresh-ci|a minimal Debian 12 passes .ci/run|tools/fresh_machine.sh --ci"
@@ -33,6 +34,27 @@ quick_tests() {
 long_tests() {
   build_with_tests release all
   ctest --test-dir build/release -L '^long$' --no-tests=error --output-on-failure -j "$(cores)"
+}
+
+# Programs of tests/fuzz; what they find is left in build/fuzz/found.
+fuzz() {
+  local seeds name status=0
+  build_fuzz_targets
+  mkdir -p build/fuzz/found
+  for seeds in tests/fuzz/seeds/*; do
+    name=${seeds##*/}
+    mkdir -p "build/fuzz/inputs/$name"
+    "build/fuzz/tests/fuzz_$name" -max_total_time=60 -timeout=20 -rss_limit_mb=4000 -print_final_stats=1 \
+      -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/inputs/$name" "$seeds" || status=1
+  done
+  return "$status"
+}
+
+build_fuzz_targets() {
+  local names=(tests/fuzz/seeds/*)
+  need_packages "the fuzz targets" "${packages_program[@]}" "${packages_tests[@]}" "${packages_clang[@]}"
+  configure fuzz SLUICE_TESTS=ON
+  build_targets fuzz "${names[@]/#*\//fuzz_}"
 }
 
 commit() {

@@ -108,6 +108,7 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string bos_token,
 
 std::string ChatTemplate::render(const ChatTemplateInputs& inputs) const {
   jinja::Interpreter interpreter(impl_->parsed);
+  interpreter.allow_messages(static_cast<int64_t>(inputs.messages.size()));
   try {
     for (const auto& [name, token] : impl_->tokens) interpreter.set_variable(name, jinja::from_json(token));
     interpreter.set_variable("documents", jinja::Value::none());  // as the reference passes it

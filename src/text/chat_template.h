@@ -25,7 +25,8 @@ class ChatTemplate {
   ~ChatTemplate();
 
   /// Throws Error kInvalidArgument with the template's own message where it raises, kBadFile for a run-time
-  /// error of the template (line named), kUnsupported past 10 M steps, 64 MB of output or depth 100.
+  /// error of the template (line named), kUnsupported past 64 MB of output, depth 100, or 10 M steps and
+  /// 20,000 more for each message (100 M at most).
   std::string render(const ChatTemplateInputs& inputs) const;
 
  private:

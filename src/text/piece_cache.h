@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/tokenizer.h"
@@ -91,6 +92,8 @@ class PieceCache {
 /// Caches that wait for the next call. May be used from several threads.
 class PieceCaches {
  public:
+  PieceCaches() { idle_.reserve(kMostKept); }
+
   /// A cache for one call; returned at its end.
   class Lease {
    public:
@@ -120,10 +123,6 @@ class PieceCaches {
     if (idle_.size() < idle_.capacity()) idle_.push_back(std::move(cache));
   }
 
- public:
-  PieceCaches() { idle_.reserve(kMostKept); }
-
- private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<PieceCache>> idle_;
 };

@@ -56,8 +56,8 @@ struct Tokenizer::Impl {
   PreTokenizer pre_tokenizer;
   Bpe bpe;
   mutable PieceCaches piece_caches;  // never change a result
-  AddedTokens added;             // found in the text as it comes
-  AddedTokens added_normalized;  // found in normalised text
+  AddedTokens added;                 // found in the text as it comes
+  AddedTokens added_normalized;      // found in normalised text
   TokenDecoder decoder;
   std::unordered_map<std::string, TokenId> added_ids;  // by content
   Vocabulary added_texts;                              // as TokenDecoder wants them

@@ -1,10 +1,12 @@
 // tokenizer.json to TokenizerSpec: every field is checked, and what is not known is refused by name.
 #include <simdjson.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "text/foreign_tokenizer.h"
 #include "text/piece_scanner.h"
 #include "text/tokenizer_spec.h"
 #include "text/utf8.h"
@@ -106,15 +108,31 @@ void read_added_tokens(const Field& field, TokenizerSpec& spec) {
   });
 }
 
-void read_normalizer(const Field& field, TokenizerSpec& spec) {
+// How much longer replacements, one behind the other, can make a text: a few dozen that double it would fill
+// any memory.
+class Growth {
+ public:
+  void add(const Field& field, const PatternSpec& pattern, size_t content_bytes) {
+    const size_t matched = pattern.is_regex ? 1 : std::max(pattern.text.size(), size_t{1});
+    times_ *= std::max(content_bytes / matched + (content_bytes % matched != 0), size_t{1});
+    if (times_ > kMost) field.unsupported("making a text more than 1000 times as long");
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  size_t times_ = 1;
+};
+
+void read_normalizer(const Field& field, TokenizerSpec& spec, Growth& growth) {
   const std::string_view type = field["type"].text();
   if (type == "Sequence") {
-    field["normalizers"].for_each([&](const Field& step) { read_normalizer(step, spec); });
+    field["normalizers"].for_each([&](const Field& step) { read_normalizer(step, spec, growth); });
   } else if (type == "NFC") {
     spec.normalizer.emplace_back(NfcSpec{});
   } else if (type == "Replace") {
-    spec.normalizer.emplace_back(
-        ReplaceSpec{read_pattern(field["pattern"]), std::string(field["content"].text())});
+    ReplaceSpec step{read_pattern(field["pattern"]), std::string(field["content"].text())};
+    growth.add(field, step.pattern, step.content.size());
+    spec.normalizer.emplace_back(std::move(step));
   } else if (type == "Prepend") {
     spec.normalizer.emplace_back(PrependSpec{std::string(field["prepend"].text())});
   } else {
@@ -197,14 +215,14 @@ void read_strip(const Field& field, DecoderSpec& decoder) {
   if (field["stop"].integer(0, INT32_MAX) != 0) field.unsupported("stripping at the end");
 }
 
-void read_decoder(const Field& field, DecoderSpec& decoder, DecoderStage& done) {
+void read_decoder(const Field& field, DecoderSpec& decoder, DecoderStage& done, Growth& growth) {
   const std::string_view type = field["type"].text();
   const auto enter = [&](DecoderStage stage, bool is_allowed) {
     if (!is_allowed) field.unsupported("the decoder " + in_quotes(type) + " at this place");
     done = stage;
   };
   if (type == "Sequence") {
-    field["decoders"].for_each([&](const Field& step) { read_decoder(step, decoder, done); });
+    field["decoders"].for_each([&](const Field& step) { read_decoder(step, decoder, done, growth); });
   } else if (type == "ByteLevel") {
     enter(DecoderStage::kByteLevel, done == DecoderStage::kNone);
     decoder.byte_level = true;
@@ -213,6 +231,7 @@ void read_decoder(const Field& field, DecoderSpec& decoder, DecoderStage& done) 
     const PatternSpec pattern = read_pattern(field["pattern"]);
     if (pattern.is_regex || pattern.text.empty())
       field.unsupported("a decoder that replaces no literal text");
+    growth.add(field, pattern, field["content"].text().size());
     decoder.replaces.emplace_back(pattern.text, field["content"].text());
   } else if (type == "Metaspace") {
     enter(DecoderStage::kTokens, done == DecoderStage::kNone);
@@ -302,11 +321,12 @@ TokenizerSpec parse_tokenizer_spec(std::string_view json, const std::string& fil
   spec.text_owner = parser;
   const Field top(root, "", spec.file);
   if (const auto tokens = top.find("added_tokens")) read_added_tokens(*tokens, spec);
-  if (const auto normalizer = top.find("normalizer")) read_normalizer(*normalizer, spec);
+  Growth normalizer_growth, decoder_growth;
+  if (const auto normalizer = top.find("normalizer")) read_normalizer(*normalizer, spec, normalizer_growth);
   if (const auto pre_tokenizer = top.find("pre_tokenizer")) read_pre_tokenizer(*pre_tokenizer, spec);
   read_model(top["model"], spec.model);
   DecoderStage done = DecoderStage::kNone;
-  read_decoder(top["decoder"], spec.decoder, done);
+  read_decoder(top["decoder"], spec.decoder, done, decoder_growth);
   if (spec.decoder.byte_level != spec.byte_level) {
     top.unsupported("ByteLevel in only one of pre_tokenizer and decoder");
   }
@@ -314,9 +334,15 @@ TokenizerSpec parse_tokenizer_spec(std::string_view json, const std::string& fil
 }
 
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& file) {
+  std::error_code ignored;  // open says what is wrong
+  if (std::filesystem::status(file, ignored).type() == std::filesystem::file_type::not_found) {
+    throw_no_tokenizer(file);
+  }
   const MappedFile mapping = MappedFile::open(file);
   const std::span<const std::byte> bytes = mapping.bytes();
-  return parse_tokenizer_spec({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  refuse_foreign_tokenizer(content, file);
+  return parse_tokenizer_spec(content, file.string());
 }
 
 }  // namespace sluice

@@ -85,7 +85,8 @@ struct TokenizerSpec {
   std::shared_ptr<const void> text_owner;
 };
 
-inline constexpr TokenId kMaxTokenId = (1 << 24) - 1;  // a bound for what a broken file can make us allocate
+// Bounds what a broken file can make us allocate: 60 MB. The largest vocabularies have about a million ids.
+inline constexpr TokenId kMaxTokenId = (1 << 21) - 1;
 
 /// Reads and checks a tokenizer.json. Throws Error kNotFound, kBadFile or kUnsupported, one line that names
 /// the file and the part of it.

@@ -2,6 +2,7 @@
 #include "apps/program.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,8 +68,10 @@ Outcome run_with(FILE* out, const Arguments& arguments, const std::string& input
     execute_program(arguments, environment);
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", content_of(err.get())};
+  rusage usage{};
+  ::wait4(child, &status, 0, &usage);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", content_of(err.get()),
+          static_cast<int64_t>(usage.ru_maxrss) * 1024};
 }
 
 }  // namespace
@@ -89,22 +92,23 @@ Outcome run_program_into(const std::filesystem::path& file, const Arguments& arg
 
 namespace {
 
-void expect_one_line(int exit_code, const Arguments& arguments, const std::vector<std::string>& parts,
-                     const std::string& input) {
+Outcome expect_one_line(int exit_code, const Arguments& arguments, const std::vector<std::string>& parts,
+                        const std::string& input) {
   SCOPED_TRACE(::testing::PrintToString(arguments));
-  const Outcome outcome = run_program(arguments, input);
+  Outcome outcome = run_program(arguments, input);
   EXPECT_EQ(outcome.exit_code, exit_code);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_THAT(outcome.err, ::testing::AllOf(::testing::StartsWith("sluice: "), ::testing::EndsWith("\n")));
   for (const std::string& part : parts) EXPECT_THAT(outcome.err, ::testing::HasSubstr(part));
+  return outcome;
 }
 
 }  // namespace
 
-void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
-                    const std::string& input) {
-  expect_one_line(1, arguments, parts, input);
+Outcome expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
+                       const std::string& input) {
+  return expect_one_line(1, arguments, parts, input);
 }
 
 void expect_wrong_usage(const Arguments& arguments, const std::vector<std::string>& parts,

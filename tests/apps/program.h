@@ -1,6 +1,7 @@
 // Runs the built program as a user's shell would.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@ namespace sluice::testing {
 struct Outcome {
   int exit_code = -1;  // -1: ended by a signal
   std::string out, err;
+  int64_t peak_bytes = 0;  // the most memory it had at once
 };
 
 using Arguments = std::vector<std::string>;
@@ -28,8 +30,9 @@ Outcome run_program_into(const std::filesystem::path& file, const Arguments& arg
 
 /// The program must refuse with exit code 1, nothing on standard output, and one line on standard error that
 /// holds all of `parts`.
-void expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
-                    const std::string& input = "");
+/// Returns what the program did.
+Outcome expect_refusal(const Arguments& arguments, const std::vector<std::string>& parts,
+                       const std::string& input = "");
 
 /// Likewise for a command line that is wrong in itself: exit code 2.
 void expect_wrong_usage(const Arguments& arguments, const std::vector<std::string>& parts,

@@ -108,7 +108,8 @@ TEST(Bpe, MergesTokensOfBytesAndUnknownOnes) {
   SmallTokenizer small = byte_fallback_tokenizer({"a", "<unk>"});
   small.merges = {{"<0xC3>", "<0xA9>"}, {"<unk>", "a"}};  // "<0xC3><0xA9>" and "<unk>a"
   const auto ids_of = [&](std::string_view token) { return *small.build().id_of(token); };
-  EXPECT_THAT(small.build().encode("a\u00E9a"), ElementsAre(ids_of("a"), ids_of("<0xC3><0xA9>"), ids_of("a")));
+  EXPECT_THAT(small.build().encode("a\u00E9a"),
+              ElementsAre(ids_of("a"), ids_of("<0xC3><0xA9>"), ids_of("a")));
   small.model_options = R"("unk_token": "<unk>", "fuse_unk": false)";
   EXPECT_THAT(small.build().encode("axa"), ElementsAre(ids_of("a"), ids_of("<unk>a")));
 }

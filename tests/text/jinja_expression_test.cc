@@ -8,6 +8,7 @@ namespace {
 
 using testing::expect_expressions;
 using testing::expect_failures;
+using testing::render;
 
 constexpr const char* kVariables =
     R"({"d": {"a": 1, "b": [1, 2, 3], "items": "it", "c": {"x": null}}, "l": [3, 1, 2],
@@ -234,6 +235,25 @@ TEST(JinjaExpressions, TestKindsAsJinjaDoes) {
                       {"'x' is test", "False"},
                       {"('a' | safe) is escaped", "True"}},
                      kVariables);
+}
+
+// Small dicts are walked, larger ones hashed.
+TEST(JinjaExpressions, FindTheKeysOfDictsOfEverySize) {
+  for (int size = 0; size < 20; ++size) {
+    std::string literal = "{", found;
+    for (int i = 0; i < size; ++i) {
+      literal += "'k" + std::to_string(i) + "': " + std::to_string(i) + ", ";
+      found += std::to_string(i) + ' ';
+    }
+    SCOPED_TRACE(size);
+    const std::string source = "{% set d = " + literal + "1: 'one', 'k3': 'again'} %}";
+    std::string all = source;
+    for (int i = 0; i < size; ++i) all += "{{ d.k" + std::to_string(i) + " }} ";
+    if (size > 3) found.replace(found.find('3'), 1, "again");
+    EXPECT_EQ(render(all), found);
+    EXPECT_EQ(render(source + "{{ d[True] }} {{ d.absent is defined }} {{ d | length }}"),
+              "one False " + std::to_string(size + (size > 3 ? 1 : 2)));
+  }
 }
 
 }  // namespace

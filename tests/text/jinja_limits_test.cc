@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/expect_error.h"
 #include "text/render_template.h"
 
 namespace sluice {
@@ -35,6 +36,20 @@ TEST(JinjaLimits, StopEndlessWork) {
   expect_unsupported(
       "{% set x = range(99999) | list %}{% for a in x %}{% if x == x + [1] %}{% endif %}{% endfor %}",
       kSteps);
+}
+
+TEST(JinjaLimits, AllowMoreWorkForMoreMessages) {
+  // About 12 M steps, however many messages there are.
+  const ChatTemplate chat_template =
+      ChatTemplate::parse("{% for a in range(68) %}{% for b in range(99999) %}{% endfor %}{% endfor %}x");
+  ChatTemplateInputs inputs;
+  EXPECT_THROW(chat_template.render(inputs), Error);
+  for (int i = 0; i < 200; ++i) inputs.messages.push_back({{"role", "user"}, {"content", "Hi"}});
+  EXPECT_EQ(chat_template.render(inputs), "x");
+  const ChatTemplate endless =
+      ChatTemplate::parse("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
+  testing::expect_error(ErrorCode::kUnsupported, {"more than 14 million steps"},
+                        [&] { endless.render(inputs); });
 }
 
 TEST(JinjaLimits, StopLargeOutputAndValues) {

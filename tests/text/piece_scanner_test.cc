@@ -55,11 +55,19 @@ void expect_agreement(const std::string& pattern, const Regex& regex, std::strin
 
 // Characters that the expressions tell apart, close together.
 std::string random_pieces(std::mt19937& random) {
-  static const std::vector<std::string> parts = {
-      "a",  "z",  "A",  "Z",   "b",      "s",      "'",      "'s",     "'LL",    "'re",    "'v",    "1",
-      "23", " ",  "  ", "\n",  "\r",     "\t",     "\x0b",   "/",      "!",      "-",      "_",     "\x01",
-      "\x1c", "\x7f", std::string(1, '\0'), "\u00e9", "\u017f", "\u0301", "\u4e2d", "\u3042", "\u00a0",
-      "\u0085", "\u0661", "\u01c5", "\U0001F600", "\u212a"};
+  static const std::vector<std::string> parts = {"a",          "z",      "A",
+                                                 "Z",          "b",      "s",
+                                                 "'",          "'s",     "'LL",
+                                                 "'re",        "'v",     "1",
+                                                 "23",         " ",      "  ",
+                                                 "\n",         "\r",     "\t",
+                                                 "\x0b",       "/",      "!",
+                                                 "-",          "_",      "\x01",
+                                                 "\x1c",       "\x7f",   std::string(1, '\0'),
+                                                 "\u00e9",     "\u017f", "\u0301",
+                                                 "\u4e2d",     "\u3042", "\u00a0",
+                                                 "\u0085",     "\u0661", "\u01c5",
+                                                 "\U0001F600", "\u212a"};
   std::string text;
   const bool only_ascii = random() % 2 == 0;
   for (size_t count = random() % 14; count > 0; --count) {

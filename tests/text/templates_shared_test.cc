@@ -119,5 +119,36 @@ TEST(SharedTemplates, DemoModelRendersAsTheReferenceDoes) {
   }
 }
 
+// A conversation of an agent: `count` messages, nearly all of them calls of a tool and what it gave.
+ChatTemplateInputs agent_conversation(int count) {
+  ChatTemplateInputs inputs;
+  const std::string content(500, 'x');
+  const Json call = Json::parse(R"({"id": "call00001", "type": "function",
+                                    "function": {"name": "read", "arguments": {"path": "a.cc"}}})");
+  inputs.messages.push_back({{"role", "user"}, {"content", content}});
+  while (static_cast<int>(inputs.messages.size()) < count) {
+    inputs.messages.push_back(
+        {{"role", "assistant"}, {"content", content}, {"tool_calls", Json::array({call})}});
+    inputs.messages.push_back({{"role", "tool"}, {"tool_call_id", "call00001"}, {"content", content}});
+  }
+  return inputs;
+}
+
+TEST(SharedTemplates, RenderAConversationOfTwoThousandMessages) {
+  size_t rendered = 0;
+  for (const auto& entry : fs::directory_iterator(kShared / "templates")) {
+    SCOPED_TRACE(entry.path().filename());
+    const ChatTemplate chat_template = ChatTemplate::parse(read_text_file(entry.path()), "<BOS>", "<EOS>");
+    try {
+      chat_template.render(agent_conversation(5));
+    } catch (const Error&) {
+      continue;  // not a conversation for this template
+    }
+    EXPECT_GT(chat_template.render(agent_conversation(2000)).size(), 500'000u);
+    ++rendered;
+  }
+  EXPECT_GE(rendered, 9u);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -10,7 +10,9 @@
 
 namespace sluice::jinja {
 
-void Runtime::steps_exceeded() { fail_limit("the template takes more than 10 million steps"); }
+void Runtime::steps_exceeded() const {
+  fail_limit("the template takes more than " + std::to_string(max_steps_ / 1'000'000) + " million steps");
+}
 
 void Runtime::charge_bytes(size_t bytes) {
   if (bytes > kMaxTextBytes) fail_limit("a text of the template is larger than 64 MB");

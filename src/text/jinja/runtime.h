@@ -1,6 +1,7 @@
 // What filters, tests and methods need of the render that they run in: its budget, and calls back into it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,15 @@
 
 namespace sluice::jinja {
 
+#ifdef SLUICE_FUZZ
+inline constexpr int64_t kMaxSteps = 200'000;  // or a fuzzer spends its time in loops
+#else
 inline constexpr int64_t kMaxSteps = 10'000'000;
+#endif
+// Published templates look from each message of an agent at all the others: 2000 messages take 27 M steps
+// (measured). What a render may take therefore grows with the messages that it is given, up to a few seconds.
+inline constexpr int64_t kStepsPerMessage = 20'000;
+inline constexpr int64_t kMostStepsOfMessages = 90'000'000;
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 // Bytes that count as one step: a template can't make the render slow with few but long strings.
 inline constexpr size_t kBytesPerStep = 64;
@@ -27,10 +36,13 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   virtual ~Runtime() = default;
 
-  /// Counts work. Throws Failure (limit) past kMaxSteps.
+  /// Counts work. Throws Failure (limit) past kMaxSteps and what allow_messages added.
   void step(int64_t count = 1) {
     steps_ += count;
-    if (steps_ > kMaxSteps) steps_exceeded();
+    if (steps_ > max_steps_) steps_exceeded();
+  }
+  void allow_messages(int64_t messages) {
+    max_steps_ = kMaxSteps + std::min(messages * kStepsPerMessage, kMostStepsOfMessages);
   }
   /// Counts `bytes` of text that is made or walked. Throws past the budget, or where they alone pass
   /// kMaxTextBytes.
@@ -54,8 +66,8 @@ class Runtime {
   void release_namespaces();
 
  private:
-  [[noreturn]] static void steps_exceeded();
-  int64_t steps_ = 0;
+  [[noreturn]] void steps_exceeded() const;
+  int64_t steps_ = 0, max_steps_ = kMaxSteps;
   std::vector<std::shared_ptr<struct Namespace>> namespaces_;
 };
 

@@ -145,6 +145,12 @@ int64_t Value::weight() const {
 }
 
 size_t Dict::index_of(size_t hash, const Value& key) const {
+  if (items.size() <= kFewItems) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (equals(items[i].first, key)) return i;
+    }
+    return kAbsent;
+  }
   const auto [begin, end] = index_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     if (equals(items[it->second].first, key)) return it->second;
@@ -158,6 +164,12 @@ const Value* Dict::find(const Value& key) const {
 }
 
 const Value* Dict::find(std::string_view key) const {
+  if (items.size() <= kFewItems) {
+    for (const auto& [own, value] : items) {
+      if (own.is_string() && own.str() == key) return &value;
+    }
+    return nullptr;
+  }
   const auto [begin, end] = index_.equal_range(std::hash<std::string_view>()(key));
   for (auto it = begin; it != end; ++it) {
     const auto& [own, value] = items[it->second];
@@ -176,8 +188,12 @@ void Dict::set(const Value& key, Value value) {
     items[index].second = std::move(value);
     return;
   }
-  index_.emplace(hash, items.size());
   items.emplace_back(key, std::move(value));
+  if (items.size() == kFewItems + 1) {
+    for (size_t i = 0; i < items.size(); ++i) index_.emplace(hash_of(items[i].first), i);
+  } else if (items.size() > kFewItems) {
+    index_.emplace(hash, items.size() - 1);
+  }
 }
 
 Value Object::call(Runtime&, const Arguments&) {

@@ -138,8 +138,10 @@ struct Dict {
   void set(const Value& key, Value value);
 
  private:
+  // Most dicts have a few keys, among which looking beats hashing.
+  static constexpr size_t kFewItems = 8;
   size_t index_of(size_t hash, const Value& key) const;
-  std::unordered_multimap<size_t, size_t> index_;
+  std::unordered_multimap<size_t, size_t> index_;  // by hash; empty up to kFewItems
 };
 
 /// What is neither data nor number: functions, macros, namespaces, the loop variable.
