@@ -19,15 +19,17 @@ namespace {
 
 constexpr uint64_t kWorkBytes = uint64_t{512} << 20;  // activations, logits, plans, tables
 
-bool has_gpu() {
+bool has_gpu([[maybe_unused]] std::string* refusal = nullptr) {
 #if SLUICE_CUDA
-  return cuda_device_count() > 0;
+  return cuda_device_count(refusal) > 0;
 #else
   return false;
 #endif
 }
 
+/// The number of the GPU that `device` names; -1 for auto and cpu. Throws UsageError.
 int ordinal_of(const std::string& device) {
+  if (device == "auto" || device == "cpu") return -1;
   if (device == "cuda") return 0;
   int ordinal = -1;
   const char *begin = device.data() + std::min<size_t>(5, device.size()),
@@ -63,6 +65,7 @@ void DeviceOptions::add_to(Command& command) {
   command
       .option("--device", device,
               "Where the model runs: cpu, cuda (the first GPU), cuda:N, or auto: a GPU where there is one")
+      .accepted_by([](const std::string& text) { ordinal_of(text); })
       .show_default();
   command.option("--gpu-memory", gpu_memory, "Use at most this much of the GPU's memory, such as 16GB")
       .type("BYTES");
@@ -71,18 +74,19 @@ void DeviceOptions::add_to(Command& command) {
 bool DeviceOptions::on_gpu() const { return device == "auto" ? has_gpu() : device != "cpu"; }
 
 std::unique_ptr<Device> DeviceOptions::open(int threads) const {
-  const bool gpu = on_gpu();
-  const int ordinal = gpu && device != "auto" ? ordinal_of(device) : 0;
+  std::string refusal;
+  const bool gpu = device == "auto" ? has_gpu(&refusal) : device != "cpu";
   if (!gpu) {
     if (!gpu_memory.empty()) throw UsageError("--gpu-memory: the model does not run on a GPU");
+    if (!refusal.empty()) print_message("the GPU can't be used, the model runs on the CPU: " + refusal);
     return make_host_device(threads);
   }
 #if SLUICE_CUDA
-  return open_gpu(ordinal, gpu_memory);
+  return open_gpu(std::max(0, ordinal_of(device)), gpu_memory);
 #else
-  throw Error(ErrorCode::kUnsupported, "--device " + device + ": this program was built without CUDA (GPU " +
-                                           std::to_string(ordinal) +
-                                           "); build the preset cuda: ./build.sh cuda");
+  throw Error(ErrorCode::kUnsupported, "--device " + device +
+                                           ": this program was built without CUDA; build the preset cuda: "
+                                           "./build.sh cuda");
 #endif
 }
 
@@ -92,7 +96,7 @@ int64_t slots_that_fit(const Device& device, const ModelInfo& info, int64_t cont
   if (!free || all == 0) return 0;
   const int64_t tokens =
       context_tokens > 0 ? std::min(context_tokens, info.max_positions) : info.max_positions;
-  const uint64_t row = info.expert_bytes / static_cast<uint64_t>(all);
+  const uint64_t row = (info.expert_bytes + static_cast<uint64_t>(all) - 1) / static_cast<uint64_t>(all);
   const uint64_t taken = static_cast<uint64_t>(info.kv.bytes_per_token() * tokens) + kGroupBytes + kWorkBytes;
   const int64_t least = min_slots(expert_shape(info));
   const int64_t fit = *free > taken ? static_cast<int64_t>((*free - taken) / row) : 0;

@@ -174,6 +174,12 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
   for (const LayerRows& layer : rows) {
     if (layer.staged) largest_row = std::max(largest_row, layer.layout.row_bytes);
   }
+  if (largest_row > 0 && device.needs_locked_pages() && settings.audit_every > 0) {
+    throw Error(ErrorCode::kUnsupported,
+                "--audit: this device can't read expert rows that are not page-locked; raise the limit of "
+                "locked memory "
+                "(ulimit -l unlimited) or leave the audit out");
+  }
   if (largest_row > 0) {
     staged = std::make_unique<StagedRows>(device, largest_row, static_cast<int32_t>(shape.experts));
   }

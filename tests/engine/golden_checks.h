@@ -15,6 +15,8 @@
 
 namespace sluice::testing {
 
+inline constexpr int64_t kNever = int64_t{1} << 40;  // decode from: no token alone
+
 /// What a model said about a sequence: logits [n, vocab] and, by layer, experts [n, k].
 struct Outcome {
   std::vector<float> logits;
@@ -25,8 +27,10 @@ struct Outcome {
 /// A checkpoint loaded once, and its golden.
 class GoldenModel {
  public:
-  /// `results`: the folder with golden.safetensors, where it is another one.
-  explicit GoldenModel(const std::filesystem::path& folder, const std::filesystem::path& results = {});
+  /// `results`: the folder with golden.safetensors, where it is another one. `device` outlives the model;
+  /// null: the host's.
+  explicit GoldenModel(const std::filesystem::path& folder, const std::filesystem::path& results = {},
+                       Device* device = nullptr, const LoadOptions& options = {});
 
   const Golden& golden() const { return golden_; }
   const Model& model() const { return *model_; }
@@ -35,10 +39,10 @@ class GoldenModel {
   Outcome run(Runtime& runtime, size_t j, int64_t chunk, int64_t decode_from) const;
 
   /// max |logit error| <= tolerance against the reference, and the same sets of experts.
-  void expect_logits_and_experts(double tolerance) const;
+  void expect_logits_and_experts(double tolerance, const ExpertSettings& settings = {}) const;
   /// Chunks and decoded tokens change no bit.
   void expect_same_bits_for_every_cut() const;
-  void expect_greedy_text() const;
+  void expect_greedy_text(const ExpertSettings& settings = {}) const;
   /// Nor do slots, of any number from the fewest to all, in any form of prefill.
   void expect_same_bits_with_slots() const;
   /// Slots that the layers' row layouts need at least.
@@ -47,7 +51,8 @@ class GoldenModel {
  private:
   Golden golden_;
   Checkpoint checkpoint_;
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<Device> own_device_;
+  Device& device_;
   std::unique_ptr<Model> model_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/expect_error.h"
 #include "base/file.h"
@@ -54,6 +55,26 @@ TEST(Tokenizer, EncodesNothingToNothing) {
   const Tokenizer tokenizer = chat_tokenizer().build();
   EXPECT_THAT(tokenizer.encode(""), IsEmpty());
   EXPECT_EQ(tokenizer.decode({}), "");
+}
+
+// What threads share, the caches of short pieces, is what ThreadSanitizer looks at here.
+TEST(Tokenizer, EncodesOnSeveralThreadsAsOnOne) {
+  const Tokenizer tokenizer = chat_tokenizer().build();
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i)
+    texts.push_back("hello hell \r\n " + std::to_string(i) + "<|start|> hello" + std::string(i, 'l'));
+  std::vector<std::vector<TokenId>> want;
+  for (const std::string& text : texts) want.push_back(tokenizer.encode(text));
+  const Tokenizer fresh = chat_tokenizer().build();  // nothing remembered yet
+  std::vector<std::vector<std::vector<TokenId>>> got(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : got) {
+    threads.emplace_back([&] {
+      for (const std::string& text : texts) mine.push_back(fresh.encode(text));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : got) EXPECT_EQ(mine, want);
 }
 
 TEST(Tokenizer, RecognisesSpecialTokensAloneAndBesideText) {

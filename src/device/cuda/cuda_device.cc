@@ -6,8 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -153,11 +153,16 @@ bool batches_work(Device& device, std::string* fallback) {
 
 }  // namespace
 
-int cuda_device_count() {
+int cuda_device_count(std::string* refusal) {
   load_modules_eagerly();
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess) return count;
   cudaGetLastError();
+  // The same code stands for no driver at all, which is nothing to speak of, and for one that is too old.
+  if (refusal != nullptr && std::filesystem::exists("/proc/driver/nvidia/version")) {
+    *refusal = cudaGetErrorString(result);
+  }
   return 0;
 }
 

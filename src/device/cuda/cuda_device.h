@@ -27,8 +27,9 @@ struct CudaDeviceInfo {
 /// Throws Error kUnsupported where there is no usable GPU or driver, kInvalidArgument for an ordinal beyond
 /// the last.
 CudaDeviceInfo cuda_device_info(int ordinal);
-/// How many GPUs this process can use; 0 where there is no driver.
-int cuda_device_count();
+/// How many GPUs this process can use. Where it is 0 although a driver is loaded, `*refusal` (may be null)
+/// says why.
+int cuda_device_count(std::string* refusal = nullptr);
 
 /// Opens a GPU and tests its copies. Throws as cuda_device_info, and Error kIo where a copy changes bytes.
 /// `*fallback` (may be null) gets a line where the driver lacks something and a slower way is taken.

@@ -1,39 +1,15 @@
 // Streams and events of a CUDA device.
 #pragma once
 
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 
 #include "base/thread_pool.h"
 #include "device/cuda/cuda_check.h"
+#include "device/host_failure.h"
 #include "device/stream.h"
 
 namespace sluice {
-
-/// The first exception of work that ran on the host between operations of a device, until a host wait takes
-/// it.
-class HostFailure {
- public:
-  void keep(std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::move(failure);
-  }
-  void rethrow() {
-    std::exception_ptr failure;
-    {
-      const std::lock_guard lock(mutex_);
-      failure = std::exchange(failure_, nullptr);
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr failure_;
-};
 
 class CudaEvent final : public Event {
  public:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "device/host_failure.h"
 #include "device/mapped_memory.h"
 
 namespace sluice {
@@ -39,27 +40,6 @@ class Latch {
   bool open_ = false;
 };
 
-// The first failure of any stream, until a host wait takes it.
-class Failure {
- public:
-  void keep(std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::move(failure);
-  }
-  void rethrow() {
-    std::exception_ptr failure;
-    {
-      const std::lock_guard lock(mutex_);
-      failure = std::exchange(failure_, nullptr);
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr failure_;
-};
-
 class ThreadedEvent final : public Event {
  public:
   std::shared_ptr<Latch> latest;
@@ -67,7 +47,7 @@ class ThreadedEvent final : public Event {
 
 class ThreadedStream final : public Stream {
  public:
-  explicit ThreadedStream(std::shared_ptr<Failure> failure)
+  explicit ThreadedStream(std::shared_ptr<HostFailure> failure)
       : failure_(std::move(failure)), worker_([this] { work(); }) {}
   /// Runs what is queued first.
   ~ThreadedStream() override {
@@ -126,7 +106,7 @@ class ThreadedStream final : public Stream {
     }
   }
 
-  std::shared_ptr<Failure> failure_;
+  std::shared_ptr<HostFailure> failure_;
   std::mutex mutex_;
   std::condition_variable filled_;
   std::deque<Work> queue_;
@@ -162,7 +142,7 @@ class ThreadedDevice final : public Device {
   }
 
  private:
-  std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
+  std::shared_ptr<HostFailure> failure_ = std::make_shared<HostFailure>();
 };
 
 }  // namespace

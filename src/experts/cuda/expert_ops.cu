@@ -92,16 +92,6 @@ struct TransientCall {
   int32_t* cpu_ids;
 };
 
-__device__ int32_t fetches_of(const FetchRule& rule, int32_t misses) {
-  if (!rule.by_fraction) return max(0, min(rule.cap, misses));
-  const int64_t f = min(rule.fraction_q16, 65536u);
-  const int64_t low = f * misses >> 16;
-  const auto longer_side = [&](int64_t fetched) {
-    return max(fetched * (65536 - f), (misses - fetched) * f);
-  };
-  return static_cast<int32_t>(low < misses && longer_side(low + 1) < longer_side(low) ? low + 1 : low);
-}
-
 // Thread e looks after expert e.
 __global__ void __launch_bounds__(kSlotThreads) transient_kernel(const TransientCall c) {
   __shared__ SlotBlock block;
@@ -121,7 +111,7 @@ __global__ void __launch_bounds__(kSlotThreads) transient_kernel(const Transient
   const bool missing = active && held < c.map.header->floor;
   const int32_t distinct = sum_of(block, active ? 1 : 0);
   const int32_t misses = sum_of(block, missing ? 1 : 0);
-  const int32_t fetches = c.capped ? fetches_of(c.rule, misses) : misses;
+  const int32_t fetches = c.capped ? c.rule.fetches(misses) : misses;
   bool fetched = missing;
   if (missing && fetches < misses) {
     int32_t before = 0;

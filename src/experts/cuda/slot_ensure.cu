@@ -34,16 +34,6 @@ __device__ void give_up(const EnsureCall& c, SlotError code, int32_t layer, int6
   keep_failure(c.map, code, layer, detail);
 }
 
-__device__ int32_t fetches_of(const FetchRule& rule, int32_t misses) {
-  if (!rule.by_fraction) return max(0, min(rule.cap, misses));
-  const int64_t f = min(rule.fraction_q16, 65536u);
-  const int64_t low = f * misses >> 16;
-  const auto longer_side = [&](int64_t fetched) {
-    return max(fetched * (65536 - f), (misses - fetched) * f);
-  };
-  return static_cast<int32_t>(low < misses && longer_side(low + 1) < longer_side(low) ? low + 1 : low);
-}
-
 /// Sets of experts of one call, a bit each, and its sums. Written before a barrier, read after it.
 struct EnsureSets {
   uint32_t missed[kMaxExperts / 32], fetched[kMaxExperts / 32];
@@ -166,7 +156,7 @@ __global__ void __launch_bounds__(kSlotThreads) ensure_kernel(const EnsureCall c
   if (slot >= 0) map.last_use[slot] = clock;
   if (slot >= 0 && use_before == kPredictedSlot) atomicAdd(&sets.predicted, 1);
   const int32_t misses = __syncthreads_count(missing);
-  const int32_t fetches = c.capped ? fetches_of(c.rule, misses) : misses;
+  const int32_t fetches = c.capped ? c.rule.fetches(misses) : misses;
   const bool mine = is_fetched(c, sets, missing, misses, fetches);
   const uint32_t fetched_votes = __ballot_sync(~0u, mine);
   if (lane_id() == 0) sets.fetched[warp_id()] = fetched_votes;
