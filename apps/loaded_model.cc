@@ -90,6 +90,9 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
     options.experts.resolve(info);
     if (serves) say_if_context_is_cut(options.context_tokens, info.max_positions);
   };
+  load.expert_order = [&](const ModelInfo& info) {
+    return expert_order(options.experts, loaded.checkpoint, info);
+  };
   ProgressBar bar("loading");
   load.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   loaded.model = load_model(loaded.checkpoint, *loaded.device, load);

@@ -28,6 +28,29 @@ TraceModel trace_model(const Model& model) {
   return traced;
 }
 
+std::vector<int64_t> expert_order(const ExpertOptions& options, const Checkpoint& checkpoint,
+                                  const ModelInfo& info) {
+  const auto layers = static_cast<int64_t>(info.moe_layers.size());
+  std::vector<Resident> residents;
+  if (!options.warm_trace.empty()) {
+    const Trace trace = read_trace(options.warm_trace);
+    // Whether it is of this model is checked once its rows are known.
+    if (static_cast<int64_t>(trace.model.layers.size()) == layers && trace.model.experts == info.experts) {
+      residents = popularity(trace);
+    }
+  }
+  if (!options.residency_file.empty() && std::filesystem::exists(options.residency_file)) {
+    const std::vector<Resident> saved =
+        read_residency(options.residency_file, residency_model(checkpoint, info));
+    residents.insert(residents.end(), saved.begin(), saved.end());
+  }
+  if (residents.empty()) return {};
+  // The slots take the most valuable ones, which are the last.
+  const auto slots = static_cast<size_t>(options.resolve(info).slots);
+  const size_t left_out = slots > 0 && residents.size() > slots ? residents.size() - slots : 0;
+  return hottest_layers(std::span(residents).subspan(left_out), layers);
+}
+
 void warm_start(const ExpertOptions& options, const Checkpoint& checkpoint, Runtime& runtime) {
   std::vector<Resident> residents;
   if (!options.warm_trace.empty()) {

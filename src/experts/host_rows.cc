@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -49,15 +50,15 @@ class HostRowReader::Locker {
   explicit Locker(Device& device) : device_(device), thread_([this] { work(); }) {}
   ~Locker() { stop(); }
 
-  void add(ByteRange range, LockState state) {
+  void add(int64_t layer, ByteRange range, LockState state) {
     {
       const std::lock_guard lock(mutex_);
-      waiting_.push_back({range, std::move(state), "expert rows of MoE layer " + std::to_string(added_++)});
+      waiting_.push_back({layer, range, std::move(state)});
     }
     changed_.notify_one();
   }
-  /// The result of each range, once all are through. Throws what the device threw.
-  const std::vector<LockResult>& finish() {
+  /// The result of each layer, once all are through. Throws what the device threw.
+  const std::map<int64_t, LockResult>& finish() {
     stop();
     if (failure_) std::rethrow_exception(failure_);
     return results_;
@@ -65,9 +66,9 @@ class HostRowReader::Locker {
 
  private:
   struct Job {
+    int64_t layer;
     ByteRange range;
     LockState state;
-    std::string purpose;
   };
 
   void stop() {
@@ -89,8 +90,10 @@ class HostRowReader::Locker {
       waiting_.pop_front();
       lock.unlock();
       try {
-        results_.push_back(device_.lock_pages(job.range, job.purpose));
-        job.state->store(static_cast<bool>(results_.back()));
+        const LockResult result =
+            device_.lock_pages(job.range, "expert rows of MoE layer " + std::to_string(job.layer));
+        job.state->store(static_cast<bool>(result));
+        results_.emplace(job.layer, result);
       } catch (...) {
         if (!failure_) failure_ = std::current_exception();
       }
@@ -101,9 +104,8 @@ class HostRowReader::Locker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> waiting_;
-  int64_t added_ = 0;
   bool stopping_ = false;
-  std::vector<LockResult> results_;  // the thread's until it has ended
+  std::map<int64_t, LockResult> results_;  // the thread's until it has ended
   std::exception_ptr failure_;
   std::thread thread_;
 };
@@ -120,7 +122,7 @@ HostRowReader::HostRowReader(Device& device, ThreadPool& pool, const HostRowOpti
 
 HostRowReader::~HostRowReader() = default;
 
-LayerRows HostRowReader::read(const StoredExperts& stored) {
+LayerRows HostRowReader::read(int64_t number, const StoredExperts& stored) {
   LayerRows layer;
   layer.layout = stored.layout();
   layer.experts = stored.experts();
@@ -141,24 +143,25 @@ LayerRows HostRowReader::read(const StoredExperts& stored) {
       if (progress_) progress_(row_bytes);
     }
   });
-  if (locker_) locker_->add({layer.rows.data(), layer.rows.bytes()}, locked);
+  if (locker_) locker_->add(number, {layer.rows.data(), layer.rows.bytes()}, locked);
   return layer;
 }
 
 HostRowReport HostRowReader::finish(std::span<LayerRows> layers) {
-  std::vector<LockResult> locks(layers.size());
+  std::map<int64_t, LockResult> locks;
   if (locker_) {
     locks = locker_->finish();
     SLUICE_CHECK(locks.size() == layers.size());
   }
   for (size_t l = 0; l < layers.size(); ++l) {
+    const LockResult lock = locker_ ? locks.at(static_cast<int64_t>(l)) : LockResult();
     report_.bytes += layers[l].bytes();
     add_page_share(layers[l].rows.data(), layers[l].bytes(), report_.share);
-    if (locks[l]) report_.locked_bytes += layers[l].bytes();
-    if (locks[l] || (!locker_ && !device_.needs_locked_pages())) continue;
+    if (lock) report_.locked_bytes += layers[l].bytes();
+    if (lock || (!locker_ && !device_.needs_locked_pages())) continue;
     layers[l].staged = true;
     report_.staged_layers.push_back(static_cast<int64_t>(l));
-    if (report_.refusal.empty()) report_.refusal = locker_ ? locks[l].refusal : "page-locking is off";
+    if (report_.refusal.empty()) report_.refusal = locker_ ? lock.refusal : "page-locking is off";
   }
   if (options_.lock == LockMode::kRequired && !report_.staged_layers.empty()) {
     throw Error(ErrorCode::kOutOfMemory, "--lock-host-rows required: " + report_.refusal);

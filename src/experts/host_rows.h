@@ -64,10 +64,11 @@ class HostRowReader {
                 std::function<void(size_t)> progress);
   ~HostRowReader();
 
-  /// Packs every expert of `stored` into host memory, in parallel. Throws Error kOutOfMemory.
-  LayerRows read(const StoredExperts& stored);
-  /// Waits for the last lock and marks staged layers among `layers`, which read() gave in this order. Throws
-  /// Error kOutOfMemory where a lock was required and refused.
+  /// Packs every expert of MoE layer `number` into host memory, in parallel. Layers come in any order; those
+  /// that come first get the near memory. Throws Error kOutOfMemory.
+  LayerRows read(int64_t number, const StoredExperts& stored);
+  /// Waits for the last lock and marks staged layers among `layers`, all that read() gave, by their number.
+  /// Throws Error kOutOfMemory where a lock was required and refused.
   HostRowReport finish(std::span<LayerRows> layers);
 
  private:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -134,6 +135,16 @@ std::vector<Resident> popularity(const Trace& trace) {
     result.push_back({static_cast<int32_t>(id / experts), static_cast<int32_t>(id % experts)});
   }
   return result;
+}
+
+std::vector<int64_t> hottest_layers(std::span<const Resident> residents, int64_t layers) {
+  std::vector<int64_t> resident(static_cast<size_t>(layers)), order(static_cast<size_t>(layers));
+  for (const Resident& r : residents) ++resident.at(static_cast<size_t>(r.layer));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return resident[static_cast<size_t>(a)] < resident[static_cast<size_t>(b)];
+  });
+  return order;
 }
 
 }  // namespace sluice

@@ -35,4 +35,8 @@ bool is_residency_file(const std::filesystem::path& path);
 /// steps alone count where there are any: their misses are what a user waits for.
 std::vector<Resident> popularity(const Trace& trace);
 
+/// All MoE layers, those first of which the fewest experts are among `residents`: the link reads the most of
+/// them. Equal ones in their own order.
+std::vector<int64_t> hottest_layers(std::span<const Resident> residents, int64_t layers);
+
 }  // namespace sluice

@@ -69,6 +69,9 @@ struct LoadOptions {
   /// Sees what config.json says before a weight is read (no formats and bytes yet); may throw to end the
   /// load.
   std::function<void(const ModelInfo&)> before_weights;
+  /// The order in which the MoE layers' experts are read: each of them once, the hottest first. Empty: their
+  /// own.
+  std::function<std::vector<int64_t>(const ModelInfo&)> expert_order;
 };
 
 /// Loads the checkpoint's family. Throws Error: kUnsupported for an unknown architecture (the message lists

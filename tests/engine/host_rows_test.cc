@@ -1,15 +1,20 @@
 // Host rows whose pages are locked, refused, or not asked for: what is marked, and that no bit depends on it.
+#include <cstring>
+
 #include "device/threaded/threaded_device.h"
 #include "issues/small_model.h"
 
 namespace sluice::testing {
 namespace {
 
-/// 3 MoE layers of 8 experts on a device that refuses the locks whose purpose holds `refused`.
+/// 3 MoE layers of 8 experts on a device that refuses the locks whose purpose holds `refused`, or the nth of
+/// them.
 struct LockedModel {
-  LockedModel(LockMode lock, const std::string& refused) {
-    if (!refused.empty()) device->faults().add(Fault::kPageLock, refused, FaultPlan::kEvery);
+  LockedModel(LockMode lock, const std::string& refused, int nth = FaultPlan::kEvery,
+              const std::vector<int64_t>& order = {}) {
+    if (!refused.empty()) device->faults().add(Fault::kPageLock, refused, nth);
     LoadOptions options;
+    options.expert_order = [&](const ModelInfo&) { return order; };
     options.host_rows.lock = lock;
     model = load_model(checkpoint, *device, options);
   }
@@ -43,6 +48,21 @@ TEST(HostRows, AreStagedLayerByLayerWhereTheirLockIsRefused) {
   EXPECT_EQ(model.report().staged_layers, std::vector<int64_t>{1});
   EXPECT_EQ(model.report().locked_bytes, model.report().bytes / 3 * 2);
   EXPECT_THAT(model.report().refusal, ::testing::HasSubstr("expert rows of MoE layer 1"));
+}
+
+TEST(HostRows, KeepTheirLayersWhateverTheOrderOfReading) {
+  // The first lock is refused, which is that of the layer that was read first.
+  const LockedModel own(LockMode::kOn, "MoE layer", 1);
+  const LockedModel other(LockMode::kOn, "MoE layer", 1, {2, 0, 1});
+  EXPECT_EQ(own.staged(), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(other.staged(), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(other.report().staged_layers, std::vector<int64_t>{2});
+  for (size_t l = 0; l < 3; ++l) {
+    const LayerRows &a = own.model->expert_rows()[l], &b = other.model->expert_rows()[l];
+    ASSERT_EQ(a.bytes(), b.bytes());
+    EXPECT_EQ(std::memcmp(a.rows.data(), b.rows.data(), a.bytes()), 0) << "layer " << l;
+    EXPECT_EQ(a.scalars, b.scalars) << "layer " << l;
+  }
 }
 
 TEST(HostRows, ARequiredLockThatIsRefusedIsAnError) {

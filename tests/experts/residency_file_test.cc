@@ -91,6 +91,12 @@ TEST(Popularity, PutsTheMostUsedExpertLastAndLowerIdsAfterHigherOnes) {
   EXPECT_EQ(popularity(trace), (std::vector<Resident>{{1, 2}, {0, 2}, {0, 1}, {1, 3}, {0, 0}}));
 }
 
+TEST(HottestLayers, AreThoseWithTheFewestResidentsThenTheLower) {
+  const std::vector<Resident> residents = {{0, 1}, {2, 5}, {2, 6}, {3, 1}, {2, 7}, {3, 2}};
+  EXPECT_EQ(hottest_layers(residents, 5), (std::vector<int64_t>{1, 4, 0, 3, 2}));
+  EXPECT_EQ(hottest_layers({}, 3), (std::vector<int64_t>{0, 1, 2}));
+}
+
 TEST(Popularity, CountsPromptsOnlyWhereNothingWasDecoded) {
   const std::vector<uint16_t> ids = {0, 1, 2, 3, 3, 2, 1, 0};
   const TraceStep prompt{StepKind::kPrefill, 1, 0}, decode{StepKind::kDecode, 1, 4};

@@ -79,11 +79,12 @@ ModelInfo info_of(const DecoderConfig& c) {
 class MoeDecoder final : public Model {
  public:
   MoeDecoder(const Checkpoint& checkpoint, const DecoderConfig& config, Device& device,
-             const LoadOptions& options)
+             const LoadOptions& options, std::span<const int64_t> expert_order)
       : device_(device),
         config_(config),
         load_stream_(device.make_stream()),
-        weights_(moe_decoder::read_weights(checkpoint, config_, device, *load_stream_, options)),
+        weights_(
+            moe_decoder::read_weights(checkpoint, config_, device, *load_stream_, options, expert_order)),
         max_rows_(options.max_rows),
         workspace_(device, config_, options.max_rows) {
     fill_info();
@@ -231,8 +232,11 @@ class MoeDecoder final : public Model {
 
 std::unique_ptr<Model> load_moe_decoder(const Checkpoint& checkpoint, const DecoderConfig& config,
                                         Device& device, const LoadOptions& options) {
-  if (options.before_weights) options.before_weights(info_of(config));
-  return std::make_unique<MoeDecoder>(checkpoint, config, device, options);
+  const ModelInfo info = info_of(config);
+  if (options.before_weights) options.before_weights(info);
+  std::vector<int64_t> order;
+  if (options.expert_order) order = options.expert_order(info);
+  return std::make_unique<MoeDecoder>(checkpoint, config, device, options, order);
 }
 
 }  // namespace sluice

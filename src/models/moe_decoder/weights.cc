@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/error.h"
 #include "base/thread_pool.h"
 #include "models/moe_decoder/names.h"
 #include "models/moe_decoder/unused.h"
@@ -116,10 +117,28 @@ uint64_t row_bytes_of(const std::vector<std::optional<StoredExperts>>& stored) {
   return bytes;
 }
 
+/// `order`: of the MoE layers; empty: their own.
+std::vector<LayerRows> read_experts(HostRowReader& reader,
+                                    const std::vector<std::optional<StoredExperts>>& stored,
+                                    std::span<const int64_t> order) {
+  std::vector<const StoredExperts*> layers;
+  for (const std::optional<StoredExperts>& layer : stored) {
+    if (layer) layers.push_back(&*layer);
+  }
+  SLUICE_CHECK(order.empty() || order.size() == layers.size());
+  std::vector<LayerRows> rows(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const size_t l = order.empty() ? i : static_cast<size_t>(order[i]);
+    SLUICE_CHECK(rows.at(l).experts == 0);
+    rows[l] = reader.read(static_cast<int64_t>(l), *layers[l]);
+  }
+  return rows;
+}
+
 }  // namespace
 
 Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Device& device, Stream& stream,
-                     const LoadOptions& options) {
+                     const LoadOptions& options, std::span<const int64_t> expert_order) {
   const Names names = find_names(checkpoint, c);
   refuse_unused_layer_weights(checkpoint, c, names);
   Progress progress(options, checkpoint.total_bytes());
@@ -134,6 +153,7 @@ Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Devic
   w.head = c.tied_embeddings ? w.embedding : reader.matrix(names.head, c.vocab_size, c.hidden);
   w.final_norm = reader.vector(names.model + "norm.weight", c.hidden);
   w.rope_frequencies = reader.constants(rope_frequencies(c));
+  int64_t moe_layers = 0;
   for (size_t l = 0; l < w.layers.size(); ++l) {
     Layer& layer = w.layers[l];
     const std::string name = names.layer(static_cast<int64_t>(l));
@@ -145,10 +165,10 @@ Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Devic
       continue;
     }
     MoeMlp& moe = layer.moe.emplace();
-    moe.index = static_cast<int64_t>(w.expert_rows.size());
+    moe.index = moe_layers++;
     moe.shared = read_shared(reader, names.moe(static_cast<int64_t>(l)), c);
-    w.expert_rows.push_back(expert_reader.read(*stored[l]));
   }
+  w.expert_rows = read_experts(expert_reader, stored, expert_order);
   w.host_rows = expert_reader.finish(w.expert_rows);
   read_routers(reader, c, names, w.layers);
   w.dense = reader.take_buffers();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "experts/host_rows.h"
@@ -52,7 +53,8 @@ struct Weights {
   std::vector<Layer> layers;
 };
 
+/// `expert_order`: the MoE layers in the order in which their experts are read; empty: their own.
 Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& config, Device& device,
-                     Stream& stream, const LoadOptions& options);
+                     Stream& stream, const LoadOptions& options, std::span<const int64_t> expert_order);
 
 }  // namespace sluice::moe_decoder
