@@ -1,9 +1,6 @@
-// sluice convert: a checkpoint with its routed experts quantised.
+// sluice convert: a checkpoint quantised.
 #include "checkpoint/convert.h"
 
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,41 +8,61 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/file_uses.h"
+#include "apps/interrupt.h"
+#include "apps/progress_bar.h"
+#include "base/error.h"
 #include "base/units.h"
+#include "checkpoint/convert_folder.h"
 
 namespace sluice::apps {
 namespace {
 
-// A line that is rewritten in place, at most ten times a second, on terminals only.
-class ProgressLine {
- public:
-  void show(uint64_t done_bytes, uint64_t total_bytes) {
-    const auto now = std::chrono::steady_clock::now();
-    if (done_bytes < total_bytes && now - last_ < std::chrono::milliseconds(100)) return;
-    last_ = now;
-    const double percent =
-        total_bytes == 0 ? 100.0 : 100.0 * static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
-    std::fprintf(stderr, "\r%5.1f %%  %s of %s   %s", percent, format_bytes(done_bytes).c_str(),
-                 format_bytes(total_bytes).c_str(), done_bytes == total_bytes ? "\n" : "");
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_{};
+struct Flags {
+  ConvertOptions options;
+  std::string format, max_shard_size = "5GB";
 };
 
-void run_convert(const ConvertOptions& given) {
+uint64_t shard_bytes(const std::string& size) {
+  const std::optional<uint64_t> bytes = parse_bytes(size);
+  if (bytes && *bytes > 0) return *bytes;
+  throw Error(ErrorCode::kInvalidArgument, "--max-shard-size " + size + ": expected a size such as 5GB");
+}
+
+ConvertSummary convert_or_say_how_to_go_on(const ConvertOptions& options) {
+  const InterruptGuard interrupt;
+  ProgressBar bar("converting");
+  ConvertOptions watched = options;
+  watched.progress = [&](uint64_t done, uint64_t total) {
+    interrupt.check();
+    bar.update(done, total);
+  };
+  try {
+    return convert(watched);
+  } catch (const Error& error) {
+    const bool resumable = error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kIo;
+    const std::filesystem::path partial = partial_folder(options.out);
+    if (!resumable || !std::filesystem::exists(partial)) throw;
+    throw Error(error.code(), std::string(error.what()) + "; finished files are kept in " + partial.string() +
+                                  ": the same command goes on from there");
+  }
+}
+
+void run_convert(const Flags& flags) {
+  ConvertOptions options = flags.options;
+  options.format = flags.format == "fp8" ? WeightFormat::kFp8Block : WeightFormat::kNvfp4;
+  options.max_shard_bytes = shard_bytes(flags.max_shard_size);
   FileUses files;
-  files.reads_folder("--model", given.model.string());
-  files.writes_folder("--out", given.out.string());
-  files.writes_folder("--out", given.out.string() + ".partial");
+  files.reads_folder("--model", options.model.string());
+  files.writes_folder("--out", options.out.string());
+  files.writes_folder("--out", partial_folder(options.out).string());
   files.check();
-  ConvertOptions options = given;
-  ProgressLine line;
-  if (::isatty(STDERR_FILENO))
-    options.progress = [&](uint64_t done, uint64_t total) { line.show(done, total); };
-  const ConvertSummary summary = convert(options);
+  const ConvertSummary summary = convert_or_say_how_to_go_on(options);
+  if (summary.shards_kept > 0) {
+    std::printf("%lld of %lld files were finished before\n", static_cast<long long>(summary.shards_kept),
+                static_cast<long long>(summary.shards));
+  }
   std::printf("%s: %lld tensors quantised to %s, %lld copied; %s became %s in %lld %s\n", options.out.c_str(),
-              static_cast<long long>(summary.tensors_quantised), std::string(name_of(options.format)).c_str(),
+              static_cast<long long>(summary.tensors_quantised), flags.format.c_str(),
               static_cast<long long>(summary.tensors_copied), format_bytes(summary.bytes_read).c_str(),
               format_bytes(summary.bytes_written).c_str(), static_cast<long long>(summary.shards),
               summary.shards == 1 ? "file" : "files");
@@ -54,18 +71,27 @@ void run_convert(const ConvertOptions& given) {
 }  // namespace
 
 void add_convert(Command& program) {
-  auto options = std::make_shared<ConvertOptions>();
-  Command command = program.subcommand("convert", "Write a checkpoint with its routed experts quantised");
-  command.option("--model", options->model, "Folder with the checkpoint to convert").required();
-  command.option("--out", options->out, "Folder to write; must not exist or be empty").required();
-  auto format = std::make_shared<std::string>();
-  command.option("--format", *format, "Format of the routed experts: nvfp4")
-      .one_of({std::string(name_of(WeightFormat::kNvfp4))})
+  auto flags = std::make_shared<Flags>();
+  Command command = program.subcommand("convert", "Write a checkpoint with its weights quantised");
+  command.option("--model", flags->options.model, "Folder with the checkpoint to convert").required();
+  command.option("--out", flags->options.out, "Folder to write; must not exist or be empty").required();
+  command
+      .option(
+          "--format", flags->format,
+          "nvfp4: routed experts, as ModelOpt has them; fp8: routed experts, attention and dense layers in "
+          "blocks of 128 x 128, as DeepSeek's and Qwen's FP8 checkpoints have them")
+      .one_of({"nvfp4", "fp8"})
       .required();
-  command.action([options, format] {
-    options->format = WeightFormat::kNvfp4;  // the only one yet
-    run_convert(*options);
-  });
+  command
+      .option("--max-shard-size", flags->max_shard_size,
+              "Most bytes of tensors in one file; a larger tensor has a file of its own")
+      .type("SIZE")
+      .accepted_by([](const std::string& size) { shard_bytes(size); })
+      .show_default();
+  command.footer(
+      "The folder has the name OUT.partial until it is complete. A conversion that was stopped goes on with\n"
+      "the file that it was at when the same command is given again.");
+  command.action([flags] { run_convert(*flags); });
 }
 
 }  // namespace sluice::apps

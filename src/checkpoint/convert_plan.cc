@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "checkpoint/weight_format.h"
 
 namespace sluice {
 namespace {
@@ -19,20 +18,33 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-void check_quantisable(const Tensor& tensor) {
-  const bool plain =
-      tensor.dtype == DType::kBf16 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kF32;
-  if (plain && tensor.shape.size() == 2 && tensor.shape[1] % kNvfp4Group == 0) return;
-  throw Error(
-      ErrorCode::kUnsupported,
-      tensor.file + ": tensor '" + tensor.name + "' is " + std::string(name_of(tensor.dtype)) + " " +
-          format_shape(tensor.shape) +
-          "; to become NVFP4 it must be BF16, F16 or F32 with two dimensions, the last a multiple of 16");
+bool ends_with_one_of(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return text.ends_with(end); });
 }
 
-std::vector<TensorSpec> outputs_of(const Tensor& tensor, bool quantise) {
+bool is_plain_matrix(const Tensor& tensor) {
+  const DType type = tensor.dtype;
+  return (type == DType::kBf16 || type == DType::kF16 || type == DType::kF32) && tensor.shape.size() == 2;
+}
+
+void check_quantisable(const Tensor& tensor, WeightFormat format) {
+  const int64_t multiple = column_multiple(format);
+  if (is_plain_matrix(tensor) && tensor.shape[1] % multiple == 0) return;
+  throw Error(ErrorCode::kUnsupported,
+              tensor.file + ": tensor '" + tensor.name + "' is " + std::string(name_of(tensor.dtype)) + " " +
+                  format_shape(tensor.shape) + "; to become " + std::string(name_of(format)) +
+                  " it must be BF16, F16 or F32 with two dimensions" +
+                  (multiple > 1 ? ", the last a multiple of " + std::to_string(multiple) : ""));
+}
+
+std::vector<TensorSpec> outputs_of(const Tensor& tensor, bool quantise, WeightFormat format) {
   if (!quantise) return {TensorSpec{tensor.name, tensor.dtype, tensor.shape}};
   const int64_t n = tensor.shape[0], k = tensor.shape[1];
+  if (format == WeightFormat::kFp8Block) {
+    const auto blocks = [](int64_t size) { return (size + kFp8BlockSize - 1) / kFp8BlockSize; };
+    return {TensorSpec{tensor.name, DType::kF8E4m3, {n, k}},
+            TensorSpec{tensor.name + "_scale_inv", DType::kF32, {blocks(n), blocks(k)}}};
+  }
   return {TensorSpec{tensor.name, DType::kU8, {n, k / 2}},
           TensorSpec{tensor.name + "_scale", DType::kF8E4m3, {n, k / kNvfp4Group}},
           TensorSpec{tensor.name + "_scale_2", DType::kF32, {}}};
@@ -84,18 +96,42 @@ bool is_expert_weight(std::string_view name) {
   return name.size() < all.size() && name.ends_with(mixtral ? ".block_sparse_moe.experts." : ".mlp.experts.");
 }
 
+bool is_dense_projection(std::string_view name) {
+  for (const std::string_view part : {"visual", "vision", ".experts."}) {
+    if (name.find(part) != std::string_view::npos) return false;
+  }
+  if (name.find("layers.") == std::string_view::npos || !drop_suffix(name, ".weight")) return false;
+  if (name.find(".linear_attn.") != std::string_view::npos) {
+    return ends_with_one_of(name, {".in_proj_qkv", ".in_proj_z", ".out_proj"});
+  }
+  return ends_with_one_of(
+      name, {".q_proj", ".k_proj", ".v_proj", ".o_proj", ".q_a_proj", ".q_b_proj", ".kv_a_proj_with_mqa",
+             ".kv_b_proj", ".gate_proj", ".up_proj", ".down_proj"});
+}
+
+bool is_quantised(const Tensor& tensor, WeightFormat format) {
+  if (is_expert_weight(tensor.name)) return true;
+  return format == WeightFormat::kFp8Block && is_dense_projection(tensor.name) && is_plain_matrix(tensor);
+}
+
 uint64_t ConvertShard::bytes() const {
   return std::accumulate(specs.begin(), specs.end(), uint64_t{0},
                          [](uint64_t sum, const TensorSpec& spec) { return sum + spec.bytes(); });
 }
 
-std::vector<ConvertShard> plan_nvfp4(const Checkpoint& checkpoint, uint64_t max_shard_bytes) {
+uint64_t ConvertShard::source_bytes() const {
+  return std::accumulate(jobs.begin(), jobs.end(), uint64_t{0},
+                         [](uint64_t sum, const ConvertJob& job) { return sum + job.source->bytes.size(); });
+}
+
+std::vector<ConvertShard> plan_conversion(const Checkpoint& checkpoint, WeightFormat format,
+                                          uint64_t max_shard_bytes) {
   std::vector<ConvertShard> shards;
   uint64_t shard_bytes = 0;
   for (const Tensor* tensor : checkpoint.tensors()) {
-    const bool quantise = is_expert_weight(tensor->name);
-    if (quantise) check_quantisable(*tensor);
-    const std::vector<TensorSpec> outputs = outputs_of(*tensor, quantise);
+    const bool quantise = is_quantised(*tensor, format);
+    if (quantise) check_quantisable(*tensor, format);
+    const std::vector<TensorSpec> outputs = outputs_of(*tensor, quantise, format);
     uint64_t bytes = 0;
     for (const TensorSpec& spec : outputs) bytes += spec.bytes();
     if (shards.empty() || (shard_bytes > 0 && shard_bytes + bytes > max_shard_bytes)) {

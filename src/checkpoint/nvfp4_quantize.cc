@@ -27,15 +27,27 @@ float largest_magnitude(std::span<const float> values) {
   return largest;
 }
 
-float squared_error(Group values, float scale, float limit) {
+// What e2m1 makes of a magnitude, as f32_to_e2m1 rounds; written so that compilers make vectors of it.
+float nearest_e2m1(float magnitude) {
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to whole numbers, ties to even
+  const float step = magnitude < 2.0f ? 0.5f : magnitude < 4.0f ? 1.0f : 2.0f;
+  const float per_step = magnitude < 2.0f ? 2.0f : magnitude < 4.0f ? 1.0f : 0.5f;
+  const float clipped = magnitude < kMaxE2m1 ? magnitude : kMaxE2m1;
+  return ((clipped * per_step + kRound) - kRound) * step;
+}
+
+float squared_error(Group values, float scale) {
   const float inverse = 1.0f / scale;
-  float sum = 0;
-  for (const float value : values) {
-    const float difference = value - e2m1_to_f32(f32_to_e2m1(value * inverse)) * scale;
-    sum += difference * difference;
-    if (sum >= limit) break;
+  std::array<float, kNvfp4Group> squares;
+  for (size_t i = 0; i < squares.size(); ++i) {
+    const float magnitude = std::fabs(values[i]);
+    const float difference = magnitude - nearest_e2m1(magnitude * inverse) * scale;
+    squares[i] = difference * difference;
   }
-  return sum;
+  for (size_t half = squares.size() / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) squares[i] += squares[i + half];
+  }
+  return squares[0];
 }
 
 // The e4m3 code with the least squared error; ties go to the one tried first, the nearest to amax / 6.
@@ -47,7 +59,7 @@ uint8_t best_scale(Group values, float global) {
   int best = nearest;
   const auto attempt = [&](int code) {
     if (code < 1 || code > kMaxScaleCode) return;
-    const float error = squared_error(values, e4m3_to_f32(static_cast<uint8_t>(code)) * global, least);
+    const float error = squared_error(values, e4m3_to_f32(static_cast<uint8_t>(code)) * global);
     if (error < least) least = error, best = code;
   };
   attempt(nearest);

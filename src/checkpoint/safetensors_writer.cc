@@ -60,7 +60,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::spa
   const uint64_t length = header.size();
   uint64_t offset = sizeof length + length;
   for (const TensorSpec& spec : specs) {
-    ranges_.push_back(Range{offset, spec.bytes()});
+    ranges_.push_back(Range{offset, spec.bytes(), 0});
     offset += spec.bytes();
   }
   file_.write_at(0, std::as_bytes(std::span(&length, 1)));
@@ -68,13 +68,16 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::spa
 }
 
 void SafetensorsWriter::write(size_t index, std::span<const std::byte> bytes) {
-  SLUICE_CHECK(index < ranges_.size() && bytes.size() == ranges_[index].bytes);
-  file_.write_at(ranges_[index].offset, bytes);
-  ranges_[index].written = true;
+  SLUICE_CHECK(index < ranges_.size());
+  Range& range = ranges_[index];
+  SLUICE_CHECK(bytes.size() <= range.bytes - range.written);
+  file_.write_at(range.offset + range.written, bytes);
+  range.written += bytes.size();
 }
 
 void SafetensorsWriter::finish() {
-  SLUICE_CHECK(std::all_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return range.written; }));
+  SLUICE_CHECK(std::all_of(ranges_.begin(), ranges_.end(),
+                           [](const Range& range) { return range.written == range.bytes; }));
   file_.commit(true);
 }
 

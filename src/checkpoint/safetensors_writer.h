@@ -30,7 +30,8 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorSpec> specs,
                     const std::map<std::string, std::string>& metadata = {});
 
-  /// The bytes of tensor `index`, all at once; in order where the file is a pipe. Throws Error kIo.
+  /// The next bytes of tensor `index`: all at once, or piece after piece. Where the file is a pipe, tensors
+  /// have to come in order. Throws Error kIo.
   void write(size_t index, std::span<const std::byte> bytes);
   /// Renames to the final name. Every tensor must have been written. Throws Error kIo.
   void finish();
@@ -38,7 +39,7 @@ class SafetensorsWriter {
  private:
   struct Range {
     uint64_t offset = 0, bytes = 0;
-    bool written = false;
+    uint64_t written = 0;
   };
 
   FileWriter file_;

@@ -112,24 +112,41 @@ TEST(Inspect, PeopleGetATableWithTheSameTotal) {
   }
 }
 
-TEST(Convert, ConvertedCheckpointRunsAndSaysNearlyTheSame) {
+double likelihood(const std::string& model) {
+  const Outcome result =
+      run_program({"eval", "--model", model, "--ids", "-"}, "[5, 7, 11, 13, 17, 19, 23, 29]");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return std::stod(result.out.substr(result.out.rfind(' ')));
+}
+
+struct Conversion {
+  std::string model, format;
+  double
+      share;  // how far the likelihood may be from the original's: more than measured, far less than broken
+};
+
+class ConvertAndRun : public ::testing::TestWithParam<Conversion> {};
+
+TEST_P(ConvertAndRun, ConvertedCheckpointRunsAndSaysNearlyTheSame) {
+  const auto& [model, format, share] = GetParam();
   const TemporaryFolder folder;
   const std::string converted = folder / "converted";
-  const Outcome outcome = run_program(
-      {"convert", "--model", golden_folder("qwen3_moe"), "--out", converted, "--format", "nvfp4"});
+  const Outcome outcome =
+      run_program({"convert", "--model", golden_folder(model), "--out", converted, "--format", format});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json summary = Json::parse(run_program({"inspect", "--model", converted, "--json"}).out);
-  EXPECT_EQ(summary["expert_formats"], Json({"nvfp4"}));
-  const auto likelihood = [](const std::string& model) {
-    const Outcome result =
-        run_program({"eval", "--model", model, "--ids", "-"}, "[5, 7, 11, 13, 17, 19, 23, 29]");
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return std::stod(result.out.substr(result.out.rfind(' ')));
-  };
-  const double before = likelihood(golden_folder("qwen3_moe")), after = likelihood(converted);
-  EXPECT_NEAR(after, before, 0.5);  // 4 bits a weight move a random model's answer a little
+  EXPECT_EQ(summary["expert_formats"], Json({format == "fp8" ? "fp8_block" : format}));
+  const double before = likelihood(golden_folder(model)), after = likelihood(converted);
+  EXPECT_NEAR(after, before, share * before);
   EXPECT_NE(after, before);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Goldens, ConvertAndRun,
+    ::testing::Values(Conversion{"qwen3_moe", "nvfp4", 0.1}, Conversion{"qwen3_moe", "fp8", 0.01},
+                      Conversion{"qwen3_moe_mixed_dense", "fp8", 0.01}, Conversion{"qwen2_moe", "fp8", 0.01},
+                      Conversion{"olmoe", "fp8", 0.01}, Conversion{"mixtral", "fp8", 0.01}),
+    [](const auto& each) { return each.param.model + "_" + each.param.format; });
 
 }  // namespace
 }  // namespace sluice::testing

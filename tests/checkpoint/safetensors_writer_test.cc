@@ -65,12 +65,25 @@ TEST(SafetensorsWriter, NamesAFolderThatDoesNotExist) {
                         [] { write_safetensors("/no/such/folder/a", {}); });
 }
 
+TEST(SafetensorsWriter, PutsPiecesOfATensorBehindEachOther) {
+  const TemporaryFolder folder;
+  const std::vector<TensorSpec> specs = {{"a", DType::kU8, {3}}, {"b", DType::kU8, {2}}};
+  SafetensorsWriter writer(folder / "a", specs);
+  for (const auto& [index, piece] : {std::pair<size_t, const char*>{0, "xy"}, {1, "p"}, {0, "z"}, {1, "q"}})
+    writer.write(index, bytes_of(piece));
+  writer.finish();
+  EXPECT_TRUE(read_text_file(folder / "a").ends_with("xyzpq"));
+}
+
 TEST(SafetensorsWriterDeathTest, InsistsOnEveryTensorAndItsExactSize) {
   const TemporaryFolder folder;
   const std::vector<TensorSpec> specs = {{"a", DType::kU8, {3}}};
   SafetensorsWriter writer(folder / "a", specs);
-  EXPECT_DEATH(writer.write(0, bytes_of("ab")), "bytes.size");
+  EXPECT_DEATH(writer.write(0, bytes_of("abcd")), "bytes.size");
   EXPECT_DEATH(writer.write(1, bytes_of("abc")), "index");
+  EXPECT_DEATH(writer.finish(), "written");
+  writer.write(0, bytes_of("ab"));
+  EXPECT_DEATH(writer.write(0, bytes_of("cd")), "bytes.size");
   EXPECT_DEATH(writer.finish(), "written");
   const std::vector<TensorSpec> twins = {{"a", DType::kU8, {3}}, {"a", DType::kU8, {3}}};
   EXPECT_DEATH(SafetensorsWriter(folder / "b", twins), "names_differ");
