@@ -19,8 +19,10 @@ namespace sluice::apps {
 void ModelOptions::add_to(Command& command, bool with_context, bool model_required) {
   Argument model = command.option("--model", folder, "Folder with config.json and safetensors files");
   if (model_required) model.required();
-  command.option("--compute", compute, "Numbers of the activations: f32, the reference")
-      .one_of({"f32"})
+  command
+      .option("--compute", compute,
+              "Numbers that products read and the KV cache holds: bf16, or f32, the reference")
+      .one_of({"bf16", "f32"})
       .show_default();
   command
       .option("--threads", threads,
@@ -48,6 +50,14 @@ void ModelOptions::check(FileUses files) const {
   files.reads_folder("--model", folder);
   experts.add_files(files);
   files.check();
+}
+
+LoadOptions load_options(const ModelOptions& options) {
+  LoadOptions load;
+  load.max_rows = options.chunk_tokens;
+  load.compute = options.compute == name_of(Compute::kF32) ? Compute::kF32 : Compute::kBf16;
+  load.threads = options.threads;
+  return load;
 }
 
 Tokenizer load_tokenizer(const ModelOptions& options) {
@@ -82,8 +92,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   const bool serves = device == nullptr;
   const int threads = serves ? threads_within_cores(options.threads) : options.threads;
   loaded.device = serves ? options.device.open(threads) : std::move(device);
-  LoadOptions load;
-  load.max_rows = options.chunk_tokens;
+  LoadOptions load = load_options(options);
   load.threads = threads;
   load.host_rows = options.host_rows.resolve();
   load.before_weights = [&](const ModelInfo& info) {

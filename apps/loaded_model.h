@@ -21,7 +21,7 @@ class Command;
 /// The flags of every command that runs a model.
 struct ModelOptions {
   std::string folder;
-  std::string compute = "f32";
+  std::string compute = "bf16";  // bf16, f32
   int threads = 0;
   int64_t chunk_tokens = 512;
   int64_t context_tokens = 0;
@@ -38,6 +38,9 @@ struct ModelOptions {
   /// `files`: what the command itself reads and writes.
   void check(FileUses files = {}) const;
 };
+
+/// The part of the options that loading a model takes.
+LoadOptions load_options(const ModelOptions& options);
 
 /// The tokenizer of a model's folder, after options.check().
 Tokenizer load_tokenizer(const ModelOptions& options);

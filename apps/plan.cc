@@ -40,12 +40,9 @@ struct PlanOptions {
 /// The model of --model, or one of --shape's sizes without weights.
 std::unique_ptr<Model> load(const PlanOptions& options, Device& device) {
   if (!options.shape.empty()) {
-    return make_shape_model(device, model_shape(options.shape), options.model.chunk_tokens);
+    return make_shape_model(device, model_shape(options.shape), load_options(options.model));
   }
-  LoadOptions load;
-  load.max_rows = options.model.chunk_tokens;
-  load.threads = options.model.threads;
-  return load_model(Checkpoint::open(options.model.folder), device, load);
+  return load_model(Checkpoint::open(options.model.folder), device, load_options(options.model));
 }
 
 /// A simulated machine with the model in it.
@@ -117,7 +114,7 @@ MemoryLine slots_line(const ModelInfo& info, const ExpertSettings& settings) {
 MemoryLine context_line(const PlanOptions& options, const ModelInfo& info, int64_t context) {
   const auto bytes = static_cast<uint64_t>(info.kv.bytes_per_token());
   return {.name = "KV cache",
-          .note = std::to_string(context) + " tokens in f32",
+          .note = std::to_string(context) + " tokens in " + std::string(name_of(info.kv.format)),
           .bytes = bytes * static_cast<uint64_t>(context),
           .option = "--context",
           .unit_bytes = bytes,

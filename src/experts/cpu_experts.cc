@@ -129,8 +129,9 @@ void CpuExperts::answer() {
 void CpuExperts::compute(int64_t layer, int64_t rows, int64_t k) {
   const LayerRows& source = layers_[static_cast<size_t>(layer)];
   const auto* ids = ids_.as<int32_t>();
-  const ExpertRows view{source.layout, source.rows.as<std::byte>(), identity_.data(), source.scalars.data(),
-                        source.experts};
+  const ExpertRows view{source.layout,    source.rows.as<std::byte>(),
+                        identity_.data(), source.scalars.data(),
+                        source.experts,   source.compute};
   expert_products_host(pool_, x_.as<float>(), {ids, nullptr, rows, k}, view, 0,
                        static_cast<int32_t>(source.experts), activations_.data(), outputs_.as<float>());
   CpuTotals& totals = shared_->totals;

@@ -16,8 +16,9 @@ DirectExecutor::DirectExecutor(std::span<const LayerRows> rows) : rows_(rows) {
 void DirectExecutor::run(Stream& compute, const MoeInput& input, float* y) {
   const LayerRows& layer = rows_[static_cast<size_t>(input.layer)];
   run_beside(compute, input);
-  const ExpertRows view{layer.layout, layer.rows.as<std::byte>(), identity_.data(), layer.scalars.data(),
-                        layer.experts};
+  const ExpertRows view{layer.layout,     layer.rows.as<std::byte>(),
+                        identity_.data(), layer.scalars.data(),
+                        layer.experts,    layer.compute};
   expert_products(compute, input.x, input.routes, view, 0, static_cast<int32_t>(layer.experts),
                   input.activations, input.outputs);
   expert_sums(compute, input.outputs, input.routes, layer.layout.hidden, y);

@@ -78,7 +78,7 @@ struct LayerState {
   }
   /// The rows of this layer as kernels see them, with expert e in pool row row_of[e].
   ExpertRows view(const int32_t* row_of) const {
-    return {rows->layout, pool->slot(0), row_of, scalars, rows->experts};
+    return {rows->layout, pool->slot(0), row_of, scalars, rows->experts, rows->compute};
   }
 };
 

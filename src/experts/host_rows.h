@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "checkpoint/weights.h"
 #include "device/device.h"
+#include "kernels/matrix.h"
 
 namespace sluice {
 
@@ -21,8 +22,9 @@ struct LayerRows {
   RowLayout layout;
   int64_t experts = 0;
   Buffer rows;
-  std::vector<float> scalars;  // [experts, kScalarsPerExpert]
-  bool staged = false;         // the link must not read these pages: their lock was refused
+  std::vector<float> scalars;       // [experts, kScalarsPerExpert]
+  Compute compute = Compute::kF32;  // how their products are to be made
+  bool staged = false;              // the link must not read these pages: their lock was refused
 
   const std::byte* row(ExpertId expert) const {
     return rows.as<std::byte>() + static_cast<size_t>(expert.value) * layout.row_bytes;

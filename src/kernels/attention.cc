@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/scalar.h"
 #include "base/thread_pool.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/vector_ops.h"
@@ -13,14 +14,37 @@
 namespace sluice {
 namespace {
 
+/// What attention does with vectors of a cache, by their type.
+struct F32Vectors {
+  using Value = float;
+  static float dot(const float* a, const float* b, int64_t n) { return vector_ops().dot(a, b, n); }
+  static void add_scaled(float* y, const float* x, float factor, int64_t n) {
+    vector_ops().add_scaled(y, x, factor, n);
+  }
+  static float store(float value) { return value; }
+};
+struct Bf16Vectors {
+  using Value = uint16_t;
+  static float dot(const float* a, const uint16_t* b, int64_t n) { return vector_ops().dot_bf16(a, b, n); }
+  static void add_scaled(float* y, const uint16_t* x, float factor, int64_t n) {
+    vector_ops().add_scaled_bf16(y, x, factor, n);
+  }
+  static uint16_t store(float value) { return f32_to_bf16(value); }
+};
+
+template <class Body>
+void with_vectors(KvFormat format, Body&& body) {
+  format == KvFormat::kBf16 ? body(Bf16Vectors()) : body(F32Vectors());
+}
+
 /// One query head against positions 0 ... positions - 1.
-void attend(const float* q, const float* keys, const float* values, int64_t positions, int64_t head_dim,
+template <class Vectors, class Value = typename Vectors::Value>
+void attend(const float* q, const Value* keys, const Value* values, int64_t positions, int64_t head_dim,
             float scale, std::vector<float>& scores, float* y) {
-  const VectorOps& ops = vector_ops();
   scores.resize(static_cast<size_t>(positions));
   float highest = -INFINITY;
   for (int64_t p = 0; p < positions; ++p) {
-    const float score = ops.dot(q, keys + p * head_dim, head_dim) * scale;
+    const float score = Vectors::dot(q, keys + p * head_dim, head_dim) * scale;
     scores[static_cast<size_t>(p)] = score;
     highest = std::max(highest, score);
   }
@@ -29,7 +53,7 @@ void attend(const float* q, const float* keys, const float* values, int64_t posi
   for (int64_t p = 0; p < positions; ++p) {
     const float weight = std::exp(scores[static_cast<size_t>(p)] - highest);
     sum += weight;
-    ops.add_scaled(y, values + p * head_dim, weight, head_dim);
+    Vectors::add_scaled(y, values + p * head_dim, weight, head_dim);
   }
   for (int64_t i = 0; i < head_dim; ++i) y[i] /= sum;
 }
@@ -44,19 +68,23 @@ void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int6
       {.name = "kv_store", .reads = {range_of(k, rows * width), range_of(v, rows * width)}},
       [=](RangeSink& sink) {
         for (int64_t h = 0; h < cache.kv_heads; ++h) {
-          sink.writes(range_of(cache.keys + cache.offset(h, first_position), rows * cache.head_dim));
-          sink.writes(range_of(cache.values + cache.offset(h, first_position), rows * cache.head_dim));
+          sink.writes(cache.key_range(h, first_position, rows));
+          sink.writes(cache.value_range(h, first_position, rows));
         }
       },
       [=](const HostContext&) {
-        for (int64_t r = 0; r < rows; ++r) {
-          for (int64_t h = 0; h < cache.kv_heads; ++h) {
-            const int64_t from = r * width + h * cache.head_dim;
-            const int64_t to = cache.offset(h, first_position + r);
-            std::copy_n(k + from, cache.head_dim, cache.keys + to);
-            std::copy_n(v + from, cache.head_dim, cache.values + to);
+        with_vectors(cache.format, [=]<class Vectors>(Vectors) {
+          using Value = typename Vectors::Value;
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t h = 0; h < cache.kv_heads; ++h) {
+              const int64_t from = r * width + h * cache.head_dim, position = first_position + r;
+              std::transform(k + from, k + from + cache.head_dim, cache.key<Value>(h, position),
+                             Vectors::store);
+              std::transform(v + from, v + from + cache.head_dim, cache.value<Value>(h, position),
+                             Vectors::store);
+            }
           }
-        }
+        });
       },
       SLUICE_CUDA_OP(cuda::kv_store, k, v, rows, first_position, cache));
 }
@@ -75,8 +103,8 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
        .flops = static_cast<uint64_t>(4 * pairs * heads * dim)},
       [=](RangeSink& sink) {
         for (int64_t h = 0; h < cache.kv_heads; ++h) {
-          sink.reads(range_of(cache.keys + cache.offset(h, 0), (first_position + rows) * dim));
-          sink.reads(range_of(cache.values + cache.offset(h, 0), (first_position + rows) * dim));
+          sink.reads(cache.key_range(h, 0, first_position + rows));
+          sink.reads(cache.value_range(h, 0, first_position + rows));
         }
       },
       [=](const HostContext& host) {
@@ -87,10 +115,12 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
           for (int64_t i = begin; i < end; ++i) {
             // All rows of a head follow each other, so that its keys stay in the cache.
             const int64_t head = i / rows, row = i % rows;
-            const int64_t base = cache.offset(head / group, 0);
             const int64_t at = (row * heads + head) * dim;
-            attend(q + at, cache.keys + base, cache.values + base, first_position + row + 1, dim, scale,
-                   scores, y + at);
+            with_vectors(cache.format, [&]<class Vectors>(Vectors) {
+              using Value = typename Vectors::Value;
+              attend<Vectors>(q + at, cache.key<Value>(head / group, 0), cache.value<Value>(head / group, 0),
+                              first_position + row + 1, dim, scale, scores, y + at);
+            });
           }
         });
       },

@@ -1,23 +1,56 @@
 // Causal attention with grouped queries over a KV cache. Ainslie et al., "GQA", 2023.
 #pragma once
 
+#include <string_view>
+
 #include "device/stream.h"
 
 namespace sluice {
 
+/// The numbers of keys and values in a cache.
+enum class KvFormat { kF32, kBf16 };
+constexpr int64_t element_bytes(KvFormat format) { return format == KvFormat::kBf16 ? 2 : 4; }
+constexpr std::string_view name_of(KvFormat format) { return format == KvFormat::kBf16 ? "bf16" : "f32"; }
+
 /// Keys and values of one layer of one sequence: [kv_heads, capacity, head_dim] each.
 struct KvLayer {
-  float* keys = nullptr;
-  float* values = nullptr;
+  void* keys = nullptr;
+  void* values = nullptr;
   int64_t kv_heads = 0, capacity = 0, head_dim = 0;
+  KvFormat format = KvFormat::kF32;
 
+  /// A head's key at `position`, [head_dim], and those that follow; T is float or, for BF16, uint16_t (in a
+  /// kernel any type of that size).
+  template <class T>
+  constexpr T* key(int64_t head, int64_t position) const {
+    return static_cast<T*>(keys) + offset(head, position);
+  }
+  template <class T>
+  constexpr T* value(int64_t head, int64_t position) const {
+    return static_cast<T*>(values) + offset(head, position);
+  }
+  /// The bytes of `count` positions of a head, from `position` on.
+  ByteRange key_range(int64_t head, int64_t position, int64_t count) const {
+    return range(keys, head, position, count);
+  }
+  ByteRange value_range(int64_t head, int64_t position, int64_t count) const {
+    return range(values, head, position, count);
+  }
+  int64_t bytes() const { return kv_heads * capacity * head_dim * element_bytes(format); }
+
+ private:
   constexpr int64_t offset(int64_t head, int64_t position) const {
     return (head * capacity + position) * head_dim;
   }
-  int64_t elements() const { return kv_heads * capacity * head_dim; }
+  ByteRange range(void* base, int64_t head, int64_t position, int64_t count) const {
+    const int64_t size = element_bytes(format);
+    return {static_cast<std::byte*>(base) + offset(head, position) * size,
+            static_cast<size_t>(count * head_dim * size)};
+  }
 };
 
-/// Stores k and v [rows, kv_heads, head_dim] at positions first_position ... first_position + rows - 1.
+/// Stores k and v [rows, kv_heads, head_dim] at positions first_position ... first_position + rows - 1,
+/// rounded to the cache's format.
 void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int64_t first_position,
               const KvLayer& cache);
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/bf16_rows.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/norm.h"
 #include "kernels/products.h"
@@ -89,8 +90,11 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
   const Groups groups(routes, experts, first, last);
   const auto matrices = [&](int32_t e) {
     const auto row = static_cast<size_t>(experts.row_of[e]) * experts.layout.row_bytes;
-    return matrices_of(experts.layout, experts.rows + row, experts.scalars + int64_t{e} * kScalarsPerExpert);
+    return matrices_of(experts.layout, experts.compute, experts.rows + row,
+                       experts.scalars + int64_t{e} * kScalarsPerExpert);
   };
+
+  const RoundedRows input(experts.compute, x, routes.rows, hidden);
 
   const auto run = [&](int64_t columns, int64_t k, const auto& body) {
     const std::vector<Groups::Piece> pieces = groups.pieces(columns, k);
@@ -108,13 +112,16 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
     std::vector<const float*> in(n);
     std::vector<float*> gate_out(n), up_out(n);
     for (size_t i = 0; i < n; ++i) {
-      in[i] = x + pair[i] / routes.k * hidden;
+      in[i] = input.row(pair[i] / routes.k);
       gate_out[i] = activations + pair[i] * inner + piece.begin;
       up_out[i] = up.data() + static_cast<int64_t>(i) * width;
     }
     multiply(m.gate, piece.begin, piece.end, in, gate_out);
     multiply(m.up, piece.begin, piece.end, in, up_out);
-    for (size_t i = 0; i < n; ++i) silu_and_multiply_host(gate_out[i], up_out[i], width, gate_out[i]);
+    for (size_t i = 0; i < n; ++i) {
+      silu_and_multiply_host(gate_out[i], up_out[i], width, gate_out[i]);
+      if (experts.compute == Compute::kBf16) round_to_bf16(gate_out[i], width, gate_out[i]);
+    }
   });
 
   run(hidden, inner, [&](const Groups::Piece& piece) {
@@ -131,12 +138,14 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
   });
 }
 
-ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const float* scalars) {
+ExpertMatrices matrices_of(const RowLayout& layout, Compute compute, const std::byte* row,
+                           const float* scalars) {
   const int64_t hidden = layout.hidden, inner = layout.intermediate;
   const auto part = [&](const RowLayout::Part& numbers, const RowLayout::Part& scales, size_t half, int64_t n,
                         int64_t k, float global) {
     const std::byte* scale = scales.bytes == 0 ? nullptr : row + scales.offset + half * scales.bytes / 2;
-    return Matrix{{layout.format, n, k, row + numbers.offset + half * numbers.bytes / 2, scale, global}};
+    return Matrix{{layout.format, n, k, row + numbers.offset + half * numbers.bytes / 2, scale, global},
+                  compute};
   };
   return {part(layout.gate_up, layout.gate_up_scale, 0, inner, hidden, scalars[0]),
           part(layout.gate_up, layout.gate_up_scale, 1, inner, hidden, scalars[1]),

@@ -14,6 +14,7 @@ struct ExpertRows {
   const int32_t* row_of = nullptr;  // [experts]; -1: not computable, its outputs stay as they are
   const float* scalars = nullptr;   // [experts, kScalarsPerExpert]
   int64_t experts = 0;
+  Compute compute = Compute::kF32;
 };
 
 /// Which experts each row of activations goes to. An id of -1 (a row that only pads a batch) adds nothing.
@@ -41,6 +42,7 @@ void expert_sums(Stream& stream, const float* outputs, const ExpertRoutes& route
 struct ExpertMatrices {
   Matrix gate, up, down;
 };
-ExpertMatrices matrices_of(const RowLayout& layout, const std::byte* row, const float* scalars);
+ExpertMatrices matrices_of(const RowLayout& layout, Compute compute, const std::byte* row,
+                           const float* scalars);
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/bf16_rows.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/products.h"
 
@@ -14,8 +15,9 @@ namespace {
 
 void linear_host(const HostContext& host, const float* x, int64_t rows, const Matrix& w, const float* bias,
                  float* y) {
+  const RoundedRows input(w.compute, x, rows, w.k);
   std::vector<const float*> in(static_cast<size_t>(rows));
-  for (int64_t r = 0; r < rows; ++r) in[static_cast<size_t>(r)] = x + r * w.k;
+  for (int64_t r = 0; r < rows; ++r) in[static_cast<size_t>(r)] = input.row(r);
   const Products multiply = products();
   host.pool.parallel_for(w.n, products_grain(rows, w.k), [&](int64_t begin, int64_t end) {
     std::vector<float*> out(static_cast<size_t>(rows));

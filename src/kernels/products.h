@@ -12,7 +12,7 @@
 namespace sluice {
 
 /// Rows are given by pointers (an expert's rows lie scattered): x[r] has w.k values, y[r] gets `count`
-/// values.
+/// values. Where w.compute is bf16, x holds bf16 numbers already (RoundedRows).
 using Products = void (*)(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
                           float* const* y);
 

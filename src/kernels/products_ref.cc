@@ -3,19 +3,26 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "kernels/bf16_rows.h"
 #include "kernels/products.h"
 
 namespace sluice {
 
 void products_ref(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
                   float* const* y) {
+  const bool bf16 = w.compute == Compute::kBf16;
+  const int64_t columns = bf16 ? bf16_factor_columns(w) : w.k;
   std::vector<float> values(static_cast<size_t>(w.k));
   for (int64_t j = 0; j < count; ++j) {
-    decode_row(w, first + j, values.data());
+    bf16 ? decode_row_bf16(w, first + j, values.data()) : decode_row(w, first + j, values.data());
     for (int64_t r = 0; r < rows; ++r) {
       double sum = 0;
-      for (int64_t k = 0; k < w.k; ++k)
-        sum += static_cast<double>(x[r][k]) * static_cast<double>(values[static_cast<size_t>(k)]);
+      for (int64_t block = 0; block * columns < w.k; ++block) {
+        double part = 0;
+        for (int64_t k = block * columns; k < std::min(w.k, (block + 1) * columns); ++k)
+          part += static_cast<double>(x[r][k]) * static_cast<double>(values[static_cast<size_t>(k)]);
+        sum += part * static_cast<double>(bf16 ? bf16_factor(w, first + j, block) : 1.0f);
+      }
       y[r][j] = static_cast<float>(sum);
     }
   }

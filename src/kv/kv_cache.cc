@@ -14,9 +14,10 @@ KvCache::KvCache(Device& device, const KvShape& shape, int64_t capacity)
 
 KvLayer KvCache::layer(int64_t index) const {
   SLUICE_CHECK(index >= 0 && index < shape_.layers);
-  KvLayer layer{nullptr, nullptr, shape_.kv_heads, capacity_, shape_.head_dim};
-  layer.keys = buffer_.as<float>() + index * 2 * layer.elements();
-  layer.values = layer.keys + layer.elements();
+  KvLayer layer{nullptr, nullptr, shape_.kv_heads, capacity_, shape_.head_dim, shape_.format};
+  std::byte* const keys = buffer_.as<std::byte>() + index * 2 * layer.bytes();
+  layer.keys = keys;
+  layer.values = keys + layer.bytes();
   return layer;
 }
 

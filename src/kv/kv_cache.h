@@ -6,19 +6,24 @@
 
 #include "device/device.h"
 #include "kernels/attention.h"
+#include "kernels/matrix.h"
 
 namespace sluice {
+
+/// The cache's numbers where products compute like this.
+constexpr KvFormat kv_format(Compute compute) {
+  return compute == Compute::kBf16 ? KvFormat::kBf16 : KvFormat::kF32;
+}
 
 /// What a family's attention layers keep for each token.
 struct KvShape {
   int64_t layers = 0, kv_heads = 0, head_dim = 0;
-  /// Bytes for one token over all layers, keys and values in f32.
-  int64_t bytes_per_token() const {
-    return layers * kv_heads * head_dim * 2 * static_cast<int64_t>(sizeof(float));
-  }
+  KvFormat format = KvFormat::kF32;
+  /// Bytes for one token over all layers, keys and values.
+  int64_t bytes_per_token() const { return layers * kv_heads * head_dim * 2 * element_bytes(format); }
 };
 
-/// Keys and values of up to `capacity` tokens, in f32, contiguous for each layer and head. Positions below
+/// Keys and values of up to `capacity` tokens, contiguous for each layer and head. Positions below
 /// length() are valid; a forward appends, truncate() forgets.
 class KvCache {
  public:

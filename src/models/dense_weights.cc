@@ -8,8 +8,12 @@
 namespace sluice {
 
 DenseWeightReader::DenseWeightReader(const Checkpoint& checkpoint, Device& device, Stream& stream,
-                                     std::function<void(size_t)> progress)
-    : checkpoint_(checkpoint), device_(device), stream_(stream), progress_(std::move(progress)) {}
+                                     Compute compute, std::function<void(size_t)> progress)
+    : checkpoint_(checkpoint),
+      device_(device),
+      stream_(stream),
+      compute_(compute),
+      progress_(std::move(progress)) {}
 
 void* DenseWeightReader::upload(const void* data, size_t bytes, const std::string& name) {
   Buffer& buffer = buffers_.emplace_back(device_.allocate(bytes, name));
@@ -21,7 +25,7 @@ void* DenseWeightReader::upload(const void* data, size_t bytes, const std::strin
 
 Matrix DenseWeightReader::matrix(const std::string& module, int64_t n, int64_t k) {
   const StoredMatrix stored = find_matrix(checkpoint_, module, n, k);
-  Matrix matrix{{stored.format, n, k, nullptr, nullptr, stored.global}};
+  Matrix matrix{{stored.format, n, k, nullptr, nullptr, stored.global}, compute_};
   const Tensor& weight = *stored.weight.tensor;
   matrix.data = upload(weight.bytes.data(), weight.bytes.size(), weight.name);
   if (stored.scale.tensor != nullptr) {
@@ -43,7 +47,7 @@ Matrix DenseWeightReader::stacked(const std::string& upper, const std::string& l
         as_stored ? part.weight.tensor->bytes : std::as_bytes(std::span(values));
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
-  return {{format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f}};
+  return {{format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f}, compute_};
 }
 
 const float* DenseWeightReader::vector(const std::string& name, int64_t n) {

@@ -17,14 +17,15 @@ namespace sluice {
 /// over.
 class DenseWeightReader {
  public:
-  /// `progress` gets the bytes of each tensor that was copied; may be empty.
-  DenseWeightReader(const Checkpoint& checkpoint, Device& device, Stream& stream,
+  /// `compute`: of the matrices that it gives. `progress` gets the bytes of each tensor that was copied; may
+  /// be empty.
+  DenseWeightReader(const Checkpoint& checkpoint, Device& device, Stream& stream, Compute compute,
                     std::function<void(size_t)> progress);
 
   /// The projection `module` [n, k] in the checkpoint's own format. Throws as find_matrix.
   Matrix matrix(const std::string& module, int64_t n, int64_t k);
-  /// Two projections [n, k], one above the other: [2n, k]. In f32 where they are quantised or differ in
-  /// format.
+  /// Two projections [n, k], one above the other: [2n, k]. As f32 numbers where they are quantised or differ
+  /// in format.
   Matrix stacked(const std::string& upper, const std::string& lower, int64_t n, int64_t k);
   /// The tensor `name` [n] as f32.
   const float* vector(const std::string& name, int64_t n);
@@ -40,6 +41,7 @@ class DenseWeightReader {
   const Checkpoint& checkpoint_;
   Device& device_;
   Stream& stream_;
+  const Compute compute_;
   std::function<void(size_t)> progress_;
   std::vector<Buffer> buffers_;
 };

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "experts/executor.h"
 #include "experts/host_rows.h"
+#include "kernels/matrix.h"
 #include "kv/kv_cache.h"
 #include "models/batch.h"
 
@@ -63,7 +64,8 @@ class Model {
 
 struct LoadOptions {
   int64_t max_rows = 512;
-  int threads = 0;  // for reading; 0: all usable cores
+  Compute compute = Compute::kBf16;  // of products; the KV cache has the same numbers
+  int threads = 0;                   // for reading; 0: all usable cores
   HostRowOptions host_rows;
   std::function<void(uint64_t done, uint64_t total)> progress;  // bytes; called from one thread at a time
   /// Sees what config.json says before a weight is read (no formats and bytes yet); may throw to end the

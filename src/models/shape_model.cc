@@ -14,8 +14,8 @@ constexpr uint64_t kRouteSeed = 36;
 
 class ShapeModel final : public Model {
  public:
-  ShapeModel(Device& device, const ModelShape& shape, int64_t max_rows)
-      : device_(device), shape_(shape), max_rows_(max_rows) {
+  ShapeModel(Device& device, const ModelShape& shape, const LoadOptions& options)
+      : device_(device), shape_(shape), max_rows_(options.max_rows) {
     const RowLayout layout = row_layout(WeightFormat::kNvfp4, shape.hidden, shape.intermediate);
     for (int64_t l = 0; l < shape.layers; ++l) {
       LayerRows& rows = rows_.emplace_back();
@@ -35,17 +35,17 @@ class ShapeModel final : public Model {
     routers_ = device.allocate_array<float>(shape.layers * shape.experts * shape.hidden, "dense weights");
     head_ = device.allocate(static_cast<size_t>(shape.vocab_size * shape.hidden), "dense weights");
     const auto floats = [&](int64_t width) {
-      return device.allocate_array<float>(max_rows * width, "workspace");
+      return device.allocate_array<float>(max_rows_ * width, "workspace");
     };
     h_ = floats(shape.hidden);
     branch_ = floats(shape.hidden);
     wide_ = floats(shape.mixer_parameters / shape.hidden / 2);
     logits_ = floats(shape.experts);
-    ids_ = device.allocate_array<int32_t>(max_rows * shape.top_k, "workspace");
+    ids_ = device.allocate_array<int32_t>(max_rows_ * shape.top_k, "workspace");
     weights_ = floats(shape.top_k);
     activations_ = floats(shape.top_k * shape.intermediate);
     outputs_ = floats(shape.top_k * shape.hidden);
-    fill_info();
+    fill_info(options.compute);
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -110,8 +110,8 @@ class ShapeModel final : public Model {
     if ((l + 1) % s.attention_every == 0) {
       const KvLayer kv = b.cache->layer(l / s.attention_every);
       const int64_t tokens = b.first_position + b.rows;
-      const int64_t cached = tokens * s.kv_heads * s.head_dim;
-      launch(stream, "attention", {wide, range_of(kv.keys, cached), range_of(kv.values, cached)}, {wide},
+      const auto cached = static_cast<size_t>(tokens * s.kv_heads * s.head_dim * element_bytes(kv.format));
+      launch(stream, "attention", {wide, {kv.keys, cached}, {kv.values, cached}}, {wide},
              4 * b.rows * (b.first_position + b.rows / 2 + 1) * s.heads * s.head_dim);
     } else {
       launch(stream, "recurrence", {wide}, {wide});
@@ -157,7 +157,7 @@ class ShapeModel final : public Model {
     }
   }
 
-  void fill_info() {
+  void fill_info(Compute compute) {
     info_.family = shape_.name;
     info_.vocab_size = shape_.vocab_size;
     info_.layers = shape_.layers;
@@ -167,7 +167,7 @@ class ShapeModel final : public Model {
     info_.top_k = shape_.top_k;
     info_.expert_format = name_of(WeightFormat::kNvfp4);
     info_.dense_bytes = mixers_.bytes() + shared_.bytes() + routers_.bytes() + head_.bytes();
-    info_.kv = {shape_.layers / shape_.attention_every, shape_.kv_heads, shape_.head_dim};
+    info_.kv = {shape_.layers / shape_.attention_every, shape_.kv_heads, shape_.head_dim, kv_format(compute)};
   }
 
   Device& device_;
@@ -206,8 +206,8 @@ const ModelShape& model_shape(std::string_view name) {
   throw Error(ErrorCode::kNotFound, "no shape '" + std::string(name) + "'; known are " + names);
 }
 
-std::unique_ptr<Model> make_shape_model(Device& device, const ModelShape& shape, int64_t max_rows) {
-  return std::make_unique<ShapeModel>(device, shape, max_rows);
+std::unique_ptr<Model> make_shape_model(Device& device, const ModelShape& shape, const LoadOptions& options) {
+  return std::make_unique<ShapeModel>(device, shape, options);
 }
 
 bool runs_for_shape(const QueuedOp& op) {

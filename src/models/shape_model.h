@@ -28,9 +28,9 @@ std::span<const ModelShape> model_shapes();
 
 /// A model of this shape. Its operations declare the bytes and arithmetic of the real ones and compute
 /// nothing, but its routes are real: drawn evenly and anew for every token (text repeats itself more, so
-/// decode finds fewer experts resident than it would). Memory is mapped and never touched if `runs_for_shape`
-/// decides what runs. Throws Error kOutOfMemory.
-std::unique_ptr<Model> make_shape_model(Device& device, const ModelShape& shape, int64_t max_rows);
+/// decode finds fewer experts resident than it would). Of `options`, max_rows and compute count. Memory is
+/// mapped and never touched if `runs_for_shape` decides what runs. Throws Error kOutOfMemory.
+std::unique_ptr<Model> make_shape_model(Device& device, const ModelShape& shape, const LoadOptions& options);
 /// TimedOptions::runs for such a model: everything but what computes with weights or moves them.
 bool runs_for_shape(const QueuedOp& op);
 

@@ -128,7 +128,7 @@ TEST_F(CutToWhatIsThere, MoreThreadsThanCoresAndMoreContextThanPositionsAreSaid)
   EXPECT_THAT(outcome.err,
               HasSubstr("--context 99999999: the model was made for 512 tokens; 512 are used\n"));
   const Outcome plan = run_program({"plan", "--model", model_, "--context", "99999999"});
-  EXPECT_THAT(plan.out, HasSubstr("512 tokens in f32"));
+  EXPECT_THAT(plan.out, HasSubstr("512 tokens in bf16"));
 }
 
 TEST_F(CutToWhatIsThere, ALookaheadBudgetBeyondTheExpertsIsAllOfThem) {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "engine/session.h"
+#include "models/computing_in.h"
 
 namespace sluice {
 
@@ -24,10 +25,20 @@ struct Demo {
   std::unique_ptr<Model> model;
   std::unique_ptr<Runtime> runtime;
 
-  explicit Demo(const std::filesystem::path& folder)
+  Demo(const std::filesystem::path& folder, Compute compute)
       : checkpoint(Checkpoint::open(folder)),
-        model(load_model(checkpoint, *device, {})),
+        model(load_model(checkpoint, *device, computing_in(compute))),
         runtime(std::make_unique<Runtime>(*device, *model, ExpertSettings())) {}
+
+  /// Of every token, [ids, vocabulary].
+  std::vector<float> logits(const std::vector<int32_t>& ids) {
+    Session session(*runtime, {});
+    std::vector<float> all;
+    session.run_all(ids, int64_t{1} << 40, [&](int64_t, std::span<const float> logits, int64_t) {
+      all.insert(all.end(), logits.begin(), logits.end());
+    });
+    return all;
+  }
 
   /// Mean negative log-likelihood of ids[1...] in double precision.
   double likelihood(const std::vector<int32_t>& ids) {

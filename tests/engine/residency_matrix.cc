@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/mixed_checkpoint.h"
+#include "models/computing_in.h"
 
 namespace sluice::testing {
 namespace {
@@ -166,13 +167,11 @@ const Told& told_without_slots(size_t index, const Cut& cut) {
 
 }  // namespace
 
-MatrixModel::MatrixModel(const std::string& model_name) : MatrixModel(model_name, folder_of(model_name)) {}
-
-MatrixModel::MatrixModel(const std::string& model_name, const std::filesystem::path& folder)
-    : name(model_name),
+MatrixModel::MatrixModel(const std::string& model_name, const std::filesystem::path& folder, Compute compute)
+    : name(model_name + " in " + std::string(name_of(compute))),
       checkpoint(Checkpoint::open(folder)),
       device(make_host_device(2)),
-      model(load_model(checkpoint, *device, {})) {
+      model(load_model(checkpoint, *device, computing_in(compute))) {
   std::mt19937_64 random(kMatrixSeed);
   for (int64_t i = 0; i < kTextTokens; ++i) {
     ids.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(model->info().vocab_size)));
@@ -187,15 +186,16 @@ MatrixModel::MatrixModel(const std::string& model_name, const std::filesystem::p
 
 MatrixModel& matrix_model(size_t index) {
   static std::map<size_t, std::unique_ptr<MatrixModel>> loaded;
-  static const char* const kNames[kMatrixModels] = {
+  static const char* const kNames[kMatrixCheckpoints] = {
       "demo", "qwen3_moe", "qwen3_moe_mixed_dense", "qwen3_moe_nvfp4", "qwen2_moe", "three formats"};
   auto& model = loaded[index];
-  if (!model && index + 1 == kMatrixModels) {
-    const TemporaryFolder folder;  // mapped files outlive it
-    write_mixed_checkpoint(folder.path());
-    model = std::make_unique<MatrixModel>(kNames[index], folder.path());
-  }
-  if (!model) model = std::make_unique<MatrixModel>(kNames[index]);
+  if (model) return *model;
+  const std::string name = kNames[index % kMatrixCheckpoints];
+  const Compute compute = index < kMatrixCheckpoints ? Compute::kF32 : Compute::kBf16;
+  const TemporaryFolder mixed;  // mapped files outlive it
+  const bool is_mixed = index % kMatrixCheckpoints + 1 == kMatrixCheckpoints;
+  if (is_mixed) write_mixed_checkpoint(mixed.path());
+  model = std::make_unique<MatrixModel>(name, is_mixed ? mixed.path() : folder_of(name), compute);
   return *model;
 }
 

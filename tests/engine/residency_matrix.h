@@ -17,8 +17,7 @@ namespace sluice::testing {
 
 /// A loaded checkpoint with a short text; runtimes with and without slots are made from it.
 struct MatrixModel {
-  explicit MatrixModel(const std::string& name);
-  MatrixModel(const std::string& name, const std::filesystem::path& folder);
+  MatrixModel(const std::string& name, const std::filesystem::path& folder, Compute compute);
   std::string name;
   Checkpoint checkpoint;
   std::unique_ptr<Device> device;
@@ -31,9 +30,9 @@ struct MatrixModel {
 };
 
 /// The demo model, golden checkpoints (the fifth has shared experts) and one of three formats, each loaded
-/// once a process.
+/// once a process: first all of them in f32, then in bf16.
 MatrixModel& matrix_model(size_t index);
-inline constexpr size_t kMatrixModels = 6;
+inline constexpr size_t kMatrixCheckpoints = 6, kMatrixModels = 2 * kMatrixCheckpoints;
 
 /// How a text is cut; runs are compared at equal cuts.
 struct Cut {

@@ -121,20 +121,25 @@ TEST_P(TwoSessions, OneDecodesBetweenTheLayersOfTheOthersPrompt) {
 
 std::vector<Turn> turns() {
   std::vector<Turn> result;
-  for (size_t model = 0; model < kMatrixModels; ++model) {
+  size_t turn = 0;
+  const auto add = [&](Turn next) {
+    next.model += turn++ % 2 == 0 ? 0 : kMatrixCheckpoints;  // f32 and bf16 in turn
+    result.push_back(next);
+  };
+  for (size_t model = 0; model < kMatrixCheckpoints; ++model, ++turn) {
     for (const CpuMode cpu : {CpuMode::kAuto, CpuMode::kAlways}) {
-      result.push_back({model, PrefillMode::kTouched, HitMode::kInPlace, 512, false, cpu});
-      result.push_back({model, PrefillMode::kAuto, HitMode::kInPlace, 5, false, cpu});
-      result.push_back({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, false, cpu});
-      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, true, cpu});
+      add({model, PrefillMode::kTouched, HitMode::kInPlace, 512, false, cpu});
+      add({model, PrefillMode::kAuto, HitMode::kInPlace, 5, false, cpu});
+      add({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, false, cpu});
+      add({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, true, cpu});
     }
     for (const bool all_slots : {false, true}) {
-      result.push_back({model, PrefillMode::kStream, HitMode::kInPlace, 512, all_slots});
-      result.push_back({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, all_slots});
-      result.push_back({model, PrefillMode::kTouched, HitMode::kInPlace, 512, all_slots});
-      result.push_back({model, PrefillMode::kAuto, HitMode::kOff, 5, all_slots});
-      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, all_slots});
-      result.push_back({model, PrefillMode::kLayerMajor, HitMode::kDeviceToDevice, 7, all_slots});
+      add({model, PrefillMode::kStream, HitMode::kInPlace, 512, all_slots});
+      add({model, PrefillMode::kStream, HitMode::kDeviceToDevice, 7, all_slots});
+      add({model, PrefillMode::kTouched, HitMode::kInPlace, 512, all_slots});
+      add({model, PrefillMode::kAuto, HitMode::kOff, 5, all_slots});
+      add({model, PrefillMode::kLayerMajor, HitMode::kInPlace, 5, all_slots});
+      add({model, PrefillMode::kLayerMajor, HitMode::kDeviceToDevice, 7, all_slots});
     }
   }
   return result;

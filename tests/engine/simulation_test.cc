@@ -14,9 +14,14 @@ namespace {
 struct Simulated {
   Simulated(const std::string& card, const ModelShape& shape, int64_t chunk = 512, double share = 1)
       : clock({.machine = with_share(card, share), .runs = runs_for_shape, .keep_timeline = false}),
-        model(make_shape_model(clock, shape, chunk)),
+        model(make_shape_model(clock, shape, at_most(chunk))),
         chunk_tokens(chunk) {}
 
+  static LoadOptions at_most(int64_t rows) {
+    LoadOptions options;
+    options.max_rows = rows;
+    return options;
+  }
   static MachineModel with_share(const std::string& card, double share) {
     MachineModel machine = machine_model(card);
     machine.share = share;

@@ -15,7 +15,7 @@ double first_token_ms(const Arm& arm) {
   MachineModel machine = machine_model("published");
   machine.share = 0.05;
   TimedDevice clock({.machine = machine, .runs = runs_for_shape, .keep_timeline = false});
-  const auto model = make_shape_model(clock, shape, 512);
+  const auto model = make_shape_model(clock, shape, {});
   Runtime runtime(clock, *model, arm_settings(arm, expert_shape(model->info())));
   return simulate(runtime, clock, {4096, 512}, {64, 0, 0}).ttft_ms;
 }

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "kernels/attention.h"
+#include "kernels/bf16_rows.h"
 #include "kernels/experts.h"
 #include "kernels/linear.h"
 #include "kernels/matrix_data.h"
@@ -91,14 +92,17 @@ TEST_F(Ops, RopeRotatesPairsByPositionTimesFrequency) {
 
 struct AttentionCase {
   int64_t heads = 6, kv_heads = 2, dim = 20, capacity = 40, positions = 37;
+  KvFormat format;
   std::vector<float> q, k, v, keys, values;
-  explicit AttentionCase(RandomValues& random)
-      : q(random.reals(positions * heads * dim, -2, 2)),
+  AttentionCase(RandomValues& random, KvFormat kv_format)
+      : format(kv_format),
+        q(random.reals(positions * heads * dim, -2, 2)),
         k(random.reals(positions * kv_heads * dim, -2, 2)),
         v(random.reals(positions * kv_heads * dim)),
         keys(static_cast<size_t>(kv_heads * capacity * dim), NAN),
         values(keys) {}
-  KvLayer cache() { return {keys.data(), values.data(), kv_heads, capacity, dim}; }
+  /// In bf16 the vectors hold half as many numbers as they could.
+  KvLayer cache() { return {keys.data(), values.data(), kv_heads, capacity, dim, format}; }
 
   std::vector<float> run(Stream& stream, const std::vector<int64_t>& cuts) {
     std::vector<float> y(q.size(), NAN);
@@ -113,9 +117,15 @@ struct AttentionCase {
   }
 };
 
-TEST_F(Ops, AttentionIsCausalAndGrouped) {
-  AttentionCase c(random_);
+class AttentionOver : public Ops, public testing::WithParamInterface<KvFormat> {};
+
+TEST_P(AttentionOver, IsCausalAndGrouped) {
+  AttentionCase c(random_, GetParam());
   const std::vector<float> y = c.run(*stream_, {c.positions});
+  if (GetParam() == KvFormat::kBf16) {  // what the cache holds
+    round_to_bf16(c.k.data(), std::ssize(c.k), c.k.data());
+    round_to_bf16(c.v.data(), std::ssize(c.v), c.v.data());
+  }
   for (int64_t r = 0; r < c.positions; ++r) {
     for (int64_t h = 0; h < c.heads; ++h) {
       std::vector<double> out(static_cast<size_t>(c.dim));
@@ -138,12 +148,26 @@ TEST_F(Ops, AttentionIsCausalAndGrouped) {
   }
 }
 
-TEST_F(Ops, AttentionGivesTheSameBitsForEveryCut) {
-  AttentionCase c(random_);
+TEST_P(AttentionOver, GivesTheSameBitsForEveryCut) {
+  AttentionCase c(random_, GetParam());
   const std::vector<float> whole = c.run(*stream_, {37});
   EXPECT_EQ(c.run(*stream_, {1, 36}), whole);
   EXPECT_EQ(c.run(*stream_, {20, 10, 7}), whole);
   EXPECT_EQ(c.run(*stream_, std::vector<int64_t>(37, 1)), whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionOver, testing::Values(KvFormat::kF32, KvFormat::kBf16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST_F(Ops, LinearRoundsItsInputInBf16) {
+  MatrixData w(random_, WeightFormat::kBf16, 20, 48);
+  std::vector<float> x = random_.reals(3 * 48);
+  std::vector<float> rounded(x.size()), y(60), want(60);
+  round_to_bf16(x.data(), std::ssize(x), rounded.data());
+  linear(*stream_, rounded.data(), 3, w.view, nullptr, want.data());
+  w.view.compute = Compute::kBf16;
+  linear(*stream_, x.data(), 3, w.view, nullptr, y.data());
+  EXPECT_EQ(y, want);
 }
 
 TEST_F(Ops, RouterGivesTiesToTheLowerIdAndKnowsMoreThan256Experts) {
@@ -173,12 +197,14 @@ TEST_F(Ops, AddGatedScalesEachRowByItsSigmoid) {
 struct ExpertCase {
   int64_t experts = 5, hidden = 32, inner = 64, k = 3, rows = 7;
   RowLayout layout;
+  Compute compute;
   std::vector<MatrixData> gate, up, down;
   std::vector<std::byte> bytes;
   std::vector<float> scalars, x, weights;
   std::vector<int32_t> row_of, ids;
 
-  ExpertCase(RandomValues& random, WeightFormat format) : layout(row_layout(format, hidden, inner)) {
+  ExpertCase(RandomValues& random, WeightFormat format, Compute computed)
+      : layout(row_layout(format, hidden, inner)), compute(computed) {
     bytes.resize(static_cast<size_t>(experts) * layout.row_bytes);
     for (int64_t e = 0; e < experts; ++e) {
       gate.emplace_back(random, format, inner, hidden);
@@ -208,7 +234,7 @@ struct ExpertCase {
     std::vector<float> activations(static_cast<size_t>(count * k * inner), NAN);
     std::vector<float> outputs(static_cast<size_t>(count * k * hidden), NAN);
     std::vector<float> y(static_cast<size_t>(count * hidden), NAN);
-    const ExpertRows view{layout, bytes.data(), row_of.data(), scalars.data(), experts};
+    const ExpertRows view{layout, bytes.data(), row_of.data(), scalars.data(), experts, compute};
     const ExpertRoutes routes{ids.data() + first * k, weights.data() + first * k, count, k};
     // In two parts: which experts a call has must not show.
     expert_products(stream, x.data() + first * hidden, routes, view, 0, 2, activations.data(),
@@ -217,6 +243,17 @@ struct ExpertCase {
                     activations.data(), outputs.data());
     expert_sums(stream, outputs.data(), routes, hidden, y.data());
     return y;
+  }
+
+  /// As a product reads it.
+  double read(double value) const {
+    const auto f32 = static_cast<float>(value);
+    return compute == Compute::kBf16 ? static_cast<double>(bf16_to_f32(f32_to_bf16(f32))) : value;
+  }
+  double weight(const MatrixData& w, int64_t index) const {
+    const auto value = static_cast<double>(w.values[static_cast<size_t>(index)]);
+    const bool wide = layout.format == WeightFormat::kF32 || layout.format == WeightFormat::kF16;
+    return wide ? read(value) : value;
   }
 
   double wanted(int64_t r, int64_t j) const {
@@ -228,22 +265,25 @@ struct ExpertCase {
       for (int64_t m = 0; m < inner; ++m) {
         double g = 0, u = 0;
         for (int64_t h = 0; h < hidden; ++h) {
-          const double value = x[static_cast<size_t>(r * hidden + h)];
-          g += value * static_cast<double>(gate[e].values[static_cast<size_t>(m * hidden + h)]);
-          u += value * static_cast<double>(up[e].values[static_cast<size_t>(m * hidden + h)]);
+          const double value = read(static_cast<double>(x[static_cast<size_t>(r * hidden + h)]));
+          g += value * weight(gate[e], m * hidden + h);
+          u += value * weight(up[e], m * hidden + h);
         }
-        sum += static_cast<double>(weights[static_cast<size_t>(i)]) * g / (1 + std::exp(-g)) * u *
-               static_cast<double>(down[e].values[static_cast<size_t>(j * inner + m)]);
+        sum += static_cast<double>(weights[static_cast<size_t>(i)]) * read(g / (1 + std::exp(-g)) * u) *
+               weight(down[e], j * inner + m);
       }
     }
     return sum;
   }
 };
 
-class ExpertsOf : public Ops, public testing::WithParamInterface<WeightFormat> {};
+class ExpertsOf : public Ops, public testing::WithParamInterface<std::tuple<Compute, WeightFormat>> {
+ protected:
+  ExpertCase c_{random_, std::get<1>(GetParam()), std::get<0>(GetParam())};
+};
 
 TEST_P(ExpertsOf, MatchTheirDefinitionAndSkipPaddingRows) {
-  ExpertCase c(random_, GetParam());
+  ExpertCase& c = c_;
   for (int64_t i = 0; i < c.k; ++i)
     c.ids[static_cast<size_t>(2 * c.k + i)] = -1;  // a row that only pads a batch
   for (int64_t h = 0; h < c.hidden; ++h) c.x[static_cast<size_t>(2 * c.hidden + h)] = NAN;
@@ -256,13 +296,15 @@ TEST_P(ExpertsOf, MatchTheirDefinitionAndSkipPaddingRows) {
       highest = std::max(highest, std::abs(want[j]));
     }
     for (size_t j = 0; j < want.size(); ++j) {
-      EXPECT_NEAR(y[static_cast<size_t>(r * c.hidden) + j], want[j], 1e-5 * highest) << r << ", " << j;
+      // An activation that lies between two bf16 numbers may go to either.
+      const double tolerance = c.compute == Compute::kBf16 ? 1e-3 : 1e-5;
+      EXPECT_NEAR(y[static_cast<size_t>(r * c.hidden) + j], want[j], tolerance * highest) << r << ", " << j;
     }
   }
 }
 
 TEST_P(ExpertsOf, GiveTheSameBitsAloneAndTogether) {
-  ExpertCase c(random_, GetParam());
+  ExpertCase& c = c_;
   const std::vector<float> together = c.run(*stream_, 0, c.rows);
   for (int64_t r = 0; r < c.rows; ++r) {
     const std::vector<float> alone = c.run(*stream_, r, 1);
@@ -271,10 +313,15 @@ TEST_P(ExpertsOf, GiveTheSameBitsAloneAndTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ExpertsOf,
-                         testing::Values(WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBf16,
-                                         WeightFormat::kFp8Block, WeightFormat::kFp8Row, WeightFormat::kNvfp4,
-                                         WeightFormat::kMxfp4),
-                         [](const auto& test) { return std::string(name_of(test.param)); });
+                         testing::Combine(testing::Values(Compute::kF32, Compute::kBf16),
+                                          testing::Values(WeightFormat::kF32, WeightFormat::kF16,
+                                                          WeightFormat::kBf16, WeightFormat::kFp8Block,
+                                                          WeightFormat::kFp8Row, WeightFormat::kNvfp4,
+                                                          WeightFormat::kMxfp4)),
+                         [](const auto& test) {
+                           return std::string(name_of(std::get<1>(test.param))) + "_in_" +
+                                  std::string(name_of(std::get<0>(test.param)));
+                         });
 
 }  // namespace
 }  // namespace sluice

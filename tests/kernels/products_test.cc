@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/cpu.h"
+#include "kernels/bf16_rows.h"
 #include "kernels/matrix_data.h"
 
 namespace sluice {
@@ -27,14 +28,30 @@ struct Rows {
   }
 };
 
-// (format, rows, n, k)
-class ProductsOf : public testing::TestWithParam<std::tuple<WeightFormat, int64_t, int64_t, int64_t>> {
+// (compute, format, rows, n, k)
+class ProductsOf
+    : public testing::TestWithParam<std::tuple<Compute, WeightFormat, int64_t, int64_t, int64_t>> {
  protected:
   void SetUp() override {
-    std::tie(format_, rows_, n_, k_) = GetParam();
+    std::tie(compute_, format_, rows_, n_, k_) = GetParam();
     const int64_t multiple = column_multiple(format_);
     k_ = (k_ + multiple - 1) / multiple * multiple;
   }
+  MatrixData matrix(RandomValues& random) const {
+    MatrixData w(random, format_, n_, k_);
+    w.view.compute = compute_;
+    const bool wide = format_ == WeightFormat::kF32 || format_ == WeightFormat::kF16;
+    if (compute_ == Compute::kBf16 && wide) {  // what a product reads
+      for (float& value : w.values) value = bf16_to_f32(f32_to_bf16(value));
+    }
+    return w;
+  }
+  std::vector<float> activations(RandomValues& random) const {
+    std::vector<float> x = random.reals(rows_ * k_);
+    if (compute_ == Compute::kBf16) round_to_bf16(x.data(), rows_ * k_, x.data());
+    return x;
+  }
+  Compute compute_{};
   WeightFormat format_{};
   int64_t rows_ = 0, n_ = 0, k_ = 0;
 };
@@ -53,8 +70,8 @@ double exact(const float* x, const std::vector<float>& w, int64_t row, int64_t k
 TEST_P(ProductsOf, AgreeWithDoublePrecision) {
   RandomValues random(11);
   SCOPED_TRACE(random.trace());
-  const MatrixData w(random, format_, n_, k_);
-  const std::vector<float> x = random.reals(rows_ * k_);
+  const MatrixData w = matrix(random);
+  const std::vector<float> x = activations(random);
   for (const Products multiply : {products_ref, products()}) {
     Rows rows(x, rows_, k_, n_);
     multiply(rows.in.data(), rows_, w.view, 0, n_, rows.out.data());
@@ -73,8 +90,8 @@ TEST_P(ProductsOf, AgreeWithDoublePrecision) {
 TEST_P(ProductsOf, DependOnNeitherTheOtherRowsNorTheBlock) {
   RandomValues random(12);
   SCOPED_TRACE(random.trace());
-  const MatrixData w(random, format_, n_, k_);
-  const std::vector<float> x = random.reals(rows_ * k_);
+  const MatrixData w = matrix(random);
+  const std::vector<float> x = activations(random);
   Rows together(x, rows_, k_, n_);
   products()(together.in.data(), rows_, w.view, 0, n_, together.out.data());
   for (int64_t r = 0; r < rows_; ++r) {
@@ -89,18 +106,62 @@ TEST_P(ProductsOf, DependOnNeitherTheOtherRowsNorTheBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(FormatsAndShapes, ProductsOf,
-                         testing::Combine(testing::Values(WeightFormat::kF32, WeightFormat::kF16,
+                         testing::Combine(testing::Values(Compute::kF32, Compute::kBf16),
+                                          testing::Values(WeightFormat::kF32, WeightFormat::kF16,
                                                           WeightFormat::kBf16, WeightFormat::kFp8Block,
                                                           WeightFormat::kFp8Row, WeightFormat::kNvfp4,
                                                           WeightFormat::kMxfp4),
                                           testing::Values(1, 2, 3, 4, 9), testing::Values(1, 8, 35, 130),
                                           testing::Values(7, 16, 100, 256, 272)),
                          [](const auto& test) {
-                           return std::string(name_of(std::get<0>(test.param))) + "_" +
-                                  std::to_string(std::get<1>(test.param)) + "x" +
+                           return std::string(name_of(std::get<1>(test.param))) + "_in_" +
+                                  std::string(name_of(std::get<0>(test.param))) + "_" +
                                   std::to_string(std::get<2>(test.param)) + "x" +
-                                  std::to_string(std::get<3>(test.param));
+                                  std::to_string(std::get<3>(test.param)) + "x" +
+                                  std::to_string(std::get<4>(test.param));
                          });
+
+/// products() of x with the matrix, its scales taken out and then as they are.
+std::pair<float, float> without_and_with_scales(const std::vector<float>& x, Matrix w) {
+  std::pair<float, float> result;
+  const float* in = x.data();
+  const std::vector<float> ones(16, 1.0f);
+  Matrix plain = w;
+  plain.global = 1;
+  if (w.format != WeightFormat::kNvfp4) plain.scale = ones.data();
+  float* out = &result.first;
+  products()(&in, 1, plain, 0, 1, &out);
+  out = &result.second;
+  products()(&in, 1, w, 0, 1, &out);
+  return result;
+}
+
+TEST(Products, InBf16ScalesThatBf16CannotHoldMultiplyFinishedSums) {
+  RandomValues random(13);
+  SCOPED_TRACE(random.trace());
+  for (const WeightFormat format : {WeightFormat::kNvfp4, WeightFormat::kFp8Row}) {
+    MatrixData w(random, format, 1, 128);
+    w.view.compute = Compute::kBf16;
+    std::vector<float> x = random.reals(128);
+    round_to_bf16(x.data(), 128, x.data());
+    const auto [plain, scaled] = without_and_with_scales(x, w.view);
+    EXPECT_EQ(scaled, plain * bf16_factor(w.view, 0, 0)) << name_of(format);
+    w.view.compute = Compute::kF32;  // there the numbers are scaled, and round apart
+    const auto [plain_f32, scaled_f32] = without_and_with_scales(x, w.view);
+    EXPECT_NE(scaled_f32, plain_f32 * bf16_factor(w.view, 0, 0)) << name_of(format);
+  }
+}
+
+TEST(Bf16Rows, RoundToNearestTiesToEvenAndKeepWhatIsNoNumber) {
+  const std::vector<float> x = {1.0f,         1.00390625f, 1.01171875f, 1.0039065f,
+                                -1.00390625f, INFINITY,    NAN,         3.4e38f};
+  std::vector<float> y(x.size());
+  round_to_bf16(x.data(), static_cast<int64_t>(x.size()), y.data());
+  const std::vector<float> want = {1.0f, 1.0f, 1.015625f, 1.0078125f, -1.0f, INFINITY};
+  EXPECT_TRUE(std::equal(want.begin(), want.end(), y.begin()));
+  EXPECT_TRUE(std::isnan(y[6]));
+  EXPECT_EQ(y[7], INFINITY);
+}
 
 TEST(Products, DecodesEveryNvfp4CodeInOrder) {
   // 16 codes in one group, low nibble first, scale 2 (0x40), global 0.5: the e2m1 values themselves.

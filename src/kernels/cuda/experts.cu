@@ -15,6 +15,7 @@ struct ExpertView {
   const std::byte* rows;
   const int32_t* row_of;
   const float* scalars;
+  bool bf16;
 };
 
 // matrix: 0 gate, 1 up, 2 down.
@@ -26,7 +27,8 @@ __device__ WeightView matrix_of(const ExpertView& experts, int32_t expert, int m
   const RowLayout::Part& scales = down ? layout.down_scale : layout.gate_up_scale;
   const size_t half = matrix == 1 ? 1 : 0;
   return {row + numbers.offset + half * numbers.bytes / 2, row + scales.offset + half * scales.bytes / 2,
-          experts.scalars[expert * kScalarsPerExpert + matrix], down ? layout.intermediate : layout.hidden};
+          experts.scalars[expert * kScalarsPerExpert + matrix], down ? layout.intermediate : layout.hidden,
+          experts.bf16};
 }
 
 /// Pairs (row, rank) of a layer's routes that one block works on: all of one expert.
@@ -123,7 +125,8 @@ void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes
   const int64_t pairs = routes.rows * routes.k;
   if (pairs == 0) return;
   SLUICE_CHECK_MSG(pairs <= 65535, "more pairs of rows and experts than a grid has rows");
-  const ExpertView view{experts.layout, experts.rows, experts.row_of, experts.scalars};
+  const ExpertView view{experts.layout, experts.rows, experts.row_of, experts.scalars,
+                        experts.compute == Compute::kBf16};
   const auto y = static_cast<unsigned>(pairs);
   const dim3 inner_grid(blocks_for(experts.layout.intermediate, kWarpsPerBlock), y);
   const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarpsPerBlock), y);

@@ -60,7 +60,9 @@ void linear(const CudaContext& cuda, const float* x, int64_t rows, const Matrix&
 void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const Matrix& table, float* y) {
   if (rows == 0) return;
   with_decoder(table.format, [&]<class Decode>(Decode) {
-    embedding_kernel<Decode><<<static_cast<unsigned>(rows), 128, 0, cuda.stream>>>(ids, view_of(table), y);
+    WeightView view = view_of(table);
+    view.bf16 = false;  // rows are copied, not multiplied
+    embedding_kernel<Decode><<<static_cast<unsigned>(rows), 128, 0, cuda.stream>>>(ids, view, y);
   });
 }
 

@@ -7,7 +7,8 @@
 namespace sluice::cuda {
 
 /// sums[i] = x[i] . row `row` of w, in every lane, for i < kRows; x[i] may be null (its sum is 0). A lane
-/// takes every 32nd chunk of sixteen values, in order; then the lanes are added. So a sum depends on its own
+/// takes every 32nd chunk of sixteen values, in order; then the lanes are added. In bf16 x is rounded as it
+/// is read. So a sum depends on its own
 /// x and the weight row.
 template <class Decode, int kRows>
 __device__ void warp_dots(const WeightView& w, int64_t row, const float* const* x, float* sums) {
@@ -25,12 +26,12 @@ __device__ void warp_dots(const WeightView& w, int64_t row, const float* const* 
       const float* values = x[i] + c * kChunk;
 #pragma unroll
       for (int j = 0; j < kChunk; ++j) {
-        if (j < count) sums[i] = fmaf(values[j], weights[j], sums[i]);
+        if (j < count) sums[i] = fmaf(w.bf16 ? rounded_to_bf16(values[j]) : values[j], weights[j], sums[i]);
       }
     }
   }
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) sums[i] = warp_sum(sums[i]);
+  for (int i = 0; i < kRows; ++i) sums[i] = warp_sum(sums[i]) * w.sum_factor();
 }
 
 }  // namespace sluice::cuda

@@ -13,14 +13,23 @@ namespace sluice::cuda {
 
 constexpr int kChunk = 16;  // values
 
-/// Where the numbers and scales of a matrix lie; what a kernel takes by value.
+/// Where the numbers and scales of a matrix lie; what a kernel takes by value. In bf16 a global multiplies
+/// finished sums; the other scales multiply each number, as in f32.
 struct WeightView {
   const void* data;
   const void* scale;
   float global;
   int64_t k;
+  bool bf16 = false;
+  /// Of numbers, and of finished sums.
+  __host__ __device__ float number_factor() const { return bf16 ? 1.0f : global; }
+  __host__ __device__ float sum_factor() const { return bf16 ? global : 1.0f; }
 };
-inline WeightView view_of(const Matrix& w) { return {w.data, w.scale, w.global, w.k}; }
+inline WeightView view_of(const Matrix& w) {
+  return {w.data, w.scale, w.global, w.k, w.compute == Compute::kBf16};
+}
+
+__device__ inline float rounded_to_bf16(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
 
 template <WeightFormat>
 struct Decoder;
@@ -31,7 +40,10 @@ struct Decoder<WeightFormat::kF32> {
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
     const float* from = static_cast<const float*>(w.data) + row * w.k + chunk * kChunk;
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = i < count ? from[i] : 0.0f;
+    for (int i = 0; i < kChunk; ++i) {
+      const float value = i < count ? from[i] : 0.0f;
+      values[i] = w.bf16 ? rounded_to_bf16(value) : value;
+    }
   }
 };
 
@@ -65,6 +77,9 @@ template <>
 struct Decoder<WeightFormat::kF16> {
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
     decode_halves<__half>(w, row, chunk, count, values);
+    if (!w.bf16) return;
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
   }
 };
 
@@ -92,7 +107,7 @@ template <>
 struct Decoder<WeightFormat::kNvfp4> {
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* values) {
     const int64_t group = row * (w.k / kChunk) + chunk;
-    const float scale = e4m3(static_cast<const uint8_t*>(w.scale)[group]) * w.global;
+    const float scale = e4m3(static_cast<const uint8_t*>(w.scale)[group]) * w.number_factor();
     decode_fp4(static_cast<const uint2*>(w.data)[group], scale, values);
   }
 };

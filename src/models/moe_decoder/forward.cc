@@ -60,7 +60,7 @@ struct Workspace {
 };
 
 /// What config.json alone tells.
-ModelInfo info_of(const DecoderConfig& c) {
+ModelInfo info_of(const DecoderConfig& c, Compute compute) {
   ModelInfo info;
   info.family = c.family;
   info.vocab_size = c.vocab_size;
@@ -69,7 +69,7 @@ ModelInfo info_of(const DecoderConfig& c) {
   info.max_positions = c.max_positions;
   info.experts = c.experts;
   info.top_k = c.top_k;
-  info.kv = {c.layers, c.kv_heads, c.head_dim};
+  info.kv = {c.layers, c.kv_heads, c.head_dim, kv_format(compute)};
   for (int64_t l = 0; l < c.layers; ++l) {
     if (c.is_moe[static_cast<size_t>(l)]) info.moe_layers.push_back(l);
   }
@@ -87,7 +87,7 @@ class MoeDecoder final : public Model {
             moe_decoder::read_weights(checkpoint, config_, device, *load_stream_, options, expert_order)),
         max_rows_(options.max_rows),
         workspace_(device, config_, options.max_rows) {
-    fill_info();
+    fill_info(options.compute);
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -206,8 +206,8 @@ class MoeDecoder final : public Model {
     linear(stream, product, rows, mlp.down, nullptr, w.branch);
   }
 
-  void fill_info() {
-    info_ = info_of(config_);
+  void fill_info(Compute compute) {
+    info_ = info_of(config_, compute);
     for (const Buffer& buffer : weights_.dense) info_.dense_bytes += buffer.bytes();
     info_.host_rows = weights_.host_rows;
     for (const LayerRows& rows : weights_.expert_rows) {
@@ -232,7 +232,7 @@ class MoeDecoder final : public Model {
 
 std::unique_ptr<Model> load_moe_decoder(const Checkpoint& checkpoint, const DecoderConfig& config,
                                         Device& device, const LoadOptions& options) {
-  const ModelInfo info = info_of(config);
+  const ModelInfo info = info_of(config, options.compute);
   if (options.before_weights) options.before_weights(info);
   std::vector<int64_t> order;
   if (options.expert_order) order = options.expert_order(info);

@@ -88,6 +88,8 @@ void read_routers(DenseWeightReader& reader, const DecoderConfig& c, const Names
     moe.router = moe.stacked = at + 1 < names.size()
                                    ? reader.stacked(names[at], names[at + 1], c.experts, c.hidden)
                                    : reader.matrix(names[at], c.experts, c.hidden);
+    // Scores decide which experts run: rounding would make other choices of near ones.
+    moe.router.compute = moe.stacked.compute = Compute::kF32;
     moe.router.n = c.experts;
     if (moe.stacked.n == c.experts) continue;
     moe.next_router = moe.router;
@@ -146,7 +148,8 @@ Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Devic
   const std::vector<std::optional<StoredExperts>> stored = find_experts(checkpoint, c, names);
   check_host_memory(row_bytes_of(stored), options.host_rows);
   HostRowReader expert_reader(device, pool, options.host_rows, [&](size_t bytes) { progress.add(bytes); });
-  DenseWeightReader reader(checkpoint, device, stream, [&](size_t bytes) { progress.add(bytes); });
+  DenseWeightReader reader(checkpoint, device, stream, options.compute,
+                           [&](size_t bytes) { progress.add(bytes); });
   Weights w;
   w.layers.resize(stored.size());
   w.embedding = reader.matrix(names.model + "embed_tokens", c.vocab_size, c.hidden);
@@ -169,6 +172,7 @@ Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Devic
     moe.shared = read_shared(reader, names.moe(static_cast<int64_t>(l)), c);
   }
   w.expert_rows = read_experts(expert_reader, stored, expert_order);
+  for (LayerRows& rows : w.expert_rows) rows.compute = options.compute;
   w.host_rows = expert_reader.finish(w.expert_rows);
   read_routers(reader, c, names, w.layers);
   w.dense = reader.take_buffers();
