@@ -135,7 +135,9 @@ void add_bench(Command& program) {
   bench.require_subcommand();
   add_bench_experts(bench);
   add_bench_cpu(bench);
+  add_bench_decode(bench);
   add_bench_link(bench);
+  add_bench_prefill(bench);
   add_bench_slots(bench);
   add_bench_tokenizer(bench);
 }

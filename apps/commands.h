@@ -19,6 +19,9 @@ void add_bench_cpu(Command& bench);        // `bench cpu`
 void add_bench_link(Command& bench);       // `bench link`
 void add_bench_slots(Command& bench);      // `bench slots`
 void add_bench_tokenizer(Command& bench);  // `bench text`
+void add_bench_decode(Command& bench);     // `bench decode`
+void add_bench_prefill(Command& bench);    // `bench prefill`
+void add_synth(Command& program);
 void add_plan(Command& program);
 
 }  // namespace sluice::apps

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
           sluice::apps::add_convert(program);
           sluice::apps::add_trace(program);
           sluice::apps::add_bench(program);
+          sluice::apps::add_synth(program);
           sluice::apps::add_plan(program);
         });
   } catch (const sluice::apps::UsageError& error) {

@@ -111,6 +111,19 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   return result;
 }
 
+Checkpoint Checkpoint::in_memory(const std::string& place, Config config, std::vector<Tensor> tensors,
+                                 std::shared_ptr<const void> memory) {
+  Checkpoint result;
+  result.folder_ = place;
+  result.config_ = std::move(config);
+  result.made_ = std::move(tensors);
+  result.memory_ = std::move(memory);
+  for (const Tensor& tensor : result.made_) result.sorted_.push_back(&tensor);
+  std::sort(result.sorted_.begin(), result.sorted_.end(),
+            [](const Tensor* a, const Tensor* b) { return a->name < b->name; });
+  return result;
+}
+
 const Tensor* Checkpoint::find(const std::string& name) const {
   const auto place =
       std::lower_bound(sorted_.begin(), sorted_.end(), name,

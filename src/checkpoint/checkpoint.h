@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class Checkpoint {
   /// the index does not name are left out, as the reference does). Throws Error: kNotFound (folder, config,
   /// shard), kBadFile (header, index that names a tensor its shard lacks).
   static Checkpoint open(const std::filesystem::path& folder);
+
+  /// A checkpoint that is no folder: `tensors` show bytes that `memory` owns, `place` stands for the folder
+  /// in messages.
+  static Checkpoint in_memory(const std::string& place, Config config, std::vector<Tensor> tensors,
+                              std::shared_ptr<const void> memory);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Config& config() const { return config_; }
@@ -46,6 +52,8 @@ class Checkpoint {
   Config config_, generation_config_;
   Quantization quantization_;
   std::vector<SafetensorsFile> files_;
+  std::vector<Tensor> made_;  // of a checkpoint in memory
+  std::shared_ptr<const void> memory_;
   std::vector<const Tensor*> sorted_;  // by name
 };
 
