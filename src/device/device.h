@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "device/faults.h"
 #include "device/reserved_memory.h"
@@ -61,6 +62,13 @@ struct LockResult {
   explicit operator bool() const { return locked; }
 };
 
+/// What operations of one name took, summed up.
+struct OpTime {
+  std::string name;
+  int64_t count = 0;
+  double us = 0;
+};
+
 /// One device of one backend. Outlives its streams and events.
 class Device {
  public:
@@ -104,8 +112,13 @@ class Device {
   /// Device memory that may still be given out; nothing where it is host memory.
   virtual std::optional<size_t> free_bytes() const { return std::nullopt; }
   /// Microseconds between the latest records of two events that have both run; nothing where the device keeps
-  /// no times.
+  /// no times, or one of them was recorded inside a graph or never.
   virtual std::optional<double> elapsed_us(const Event&, const Event&) const { return std::nullopt; }
+  /// From now on operations are timed one by one, by name; nothing is recorded as a graph meanwhile. Ignored
+  /// where the device has no timers.
+  virtual void time_ops(bool) {}
+  /// What was timed since the last call, most time first; the host waits for all of it.
+  virtual std::vector<OpTime> take_op_times() { return {}; }
   /// Whether copies of one stream go on beside kernels of another.
   virtual bool overlaps_copies() const { return true; }
 

@@ -10,6 +10,22 @@
 
 namespace sluice {
 
+StreamTotals& StreamTotals::operator+=(const StreamTotals& other) {
+  launches += other.launches;
+  copies += other.copies;
+  read_bytes += other.read_bytes;
+  written_bytes += other.written_bytes;
+  copied_bytes += other.copied_bytes;
+  flops += other.flops;
+  return *this;
+}
+
+StreamTotals StreamTotals::operator-(const StreamTotals& other) const {
+  return {launches - other.launches,         copies - other.copies,
+          read_bytes - other.read_bytes,     written_bytes - other.written_bytes,
+          copied_bytes - other.copied_bytes, flops - other.flops};
+}
+
 void Stream::count(const OpInfo& op) {
   ++totals_.launches;
   for (const ByteRange& range : op.reads) totals_.read_bytes += range.bytes;

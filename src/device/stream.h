@@ -87,6 +87,9 @@ struct StreamTotals {
   uint64_t launches = 0, copies = 0;
   uint64_t read_bytes = 0, written_bytes = 0, copied_bytes = 0;
   uint64_t flops = 0;
+
+  StreamTotals& operator+=(const StreamTotals& other);
+  StreamTotals operator-(const StreamTotals& other) const;
 };
 
 /// A point in a stream. Made by Device::make_event; a wait binds to the latest record that was already issued
@@ -99,6 +102,13 @@ class Event {
 
  protected:
   Event() = default;
+};
+
+/// Operations that were recorded once and run as one, any number of times. Outlived by its stream.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual int64_t operations() const = 0;  // kernels and copies
 };
 
 /// An operation as a deferred stream keeps it.
@@ -146,7 +156,7 @@ class Stream {
   void launch_both(const OpInfo& op, Body&& body, [[maybe_unused]] Cuda&& cuda) {
     if constexpr (!std::is_same_v<std::decay_t<Cuda>, NoCuda>) {
       if (const CudaContext* context = cuda_context())
-        return count(op), cuda(*context), check_launch(op.name);
+        return count(op), before_launch(op.name), cuda(*context), check_launch(op.name);
     }
     launch(op, std::forward<Body>(body));
   }
@@ -154,7 +164,7 @@ class Stream {
   void launch_both(const OpInfo& op, Ranges&& ranges, Body&& body, [[maybe_unused]] Cuda&& cuda) {
     if constexpr (!std::is_same_v<std::decay_t<Cuda>, NoCuda>) {
       if (const CudaContext* context = cuda_context())
-        return count(op), cuda(*context), check_launch(op.name);
+        return count(op), before_launch(op.name), cuda(*context), check_launch(op.name);
     }
     launch(op, std::forward<Ranges>(ranges), std::forward<Body>(body));
   }
@@ -185,15 +195,29 @@ class Stream {
   /// What is queued from now on runs after the latest record of `event`.
   virtual void wait(const Event& event) = 0;
 
+  /// Calls `queue` and records what it queues here, and on streams that wait for this one and that this one
+  /// waits for in the end, instead of running it. Null where the backend records nothing; `queue` is not
+  /// called then. Addresses and arguments are kept as they are now. Nothing in it may wait on the host or
+  /// copy from or to memory that is not page-locked.
+  ///
+  /// A graph runs behind everything that this stream has been given, and what runs after it on another stream
+  /// waits for this one. So while recording, waits for events of before are left out, and afterwards events
+  /// that were recorded inside count as never recorded.
+  virtual std::unique_ptr<Graph> capture(const std::function<void()>&) { return nullptr; }
+  /// Queues all of `graph`, which this stream has captured.
+  virtual void run(const Graph&) {}
+
   const StreamTotals& totals() const { return totals_; }
 
  protected:
   Stream() = default;
+  StreamTotals& mutable_totals() { return totals_; }
   /// Not null: operations run at once with this context.
   virtual const HostContext* inline_context() const = 0;
   virtual void enqueue(QueuedOp op) = 0;
   /// Not null: kernels run on a CUDA device.
   virtual const CudaContext* cuda_context() const { return nullptr; }
+  virtual void before_launch(const char*) {}
   /// Throws what the launch of a CUDA kernel has met.
   virtual void check_launch(const char*) {}
 

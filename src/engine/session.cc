@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <string>
 
 #include "base/error.h"
@@ -65,7 +66,11 @@ void Session::make_batches(std::span<const int32_t> ids) {
     batch.first_position = cache_.length() + at;
     batch.cache = &cache_;
   }
-  runtime_.compute().copy("ids", batches_.front().ids(), ids.data(), ids.size_bytes());
+  positions_.resize(ids.size());
+  std::iota(positions_.begin(), positions_.end(), static_cast<int32_t>(cache_.length()));
+  Stream& stream = runtime_.compute();
+  stream.copy("ids", batches_.front().ids(), ids.data(), ids.size_bytes());
+  stream.copy("positions", batches_.front().positions(), positions_.data(), ids.size_bytes());
 }
 
 void Session::run_layer(int64_t layer) {
@@ -90,40 +95,80 @@ void Session::run_layers(bool decode) {
   }
 }
 
-void Session::queue(std::span<const int32_t> ids, bool decode) {
+/// Logits of the last `rows` tokens, to the host.
+void Session::queue_logits(const Batch& batch, int64_t rows) {
+  Stream& stream = runtime_.compute();
+  runtime_.model().logits(stream, batch, rows, device_logits_.as<float>());
+  stream.copy("logits", logits_.data(), device_logits_.data(), logits_bytes(rows));
+}
+
+void Session::reserve_logits(int64_t rows) {
+  if (device_logits_.bytes() >= logits_bytes(rows)) return;
+  steps_.clear();  // they write to the old ones
+  device_logits_ = runtime_.device().allocate(logits_bytes(rows), "logits");
+  logits_ = runtime_.device().allocate(logits_bytes(rows), "logits", MemoryKind::kPinned);
+}
+
+/// A step of one token and its logits as a graph; false, and nothing is queued, where it cannot be recorded
+/// as things are.
+bool Session::queue_recorded(const Batch& batch) {
+  if (batch.rows != 1 || observed_.is_observed()) return false;
+  ResidentExperts* resident = runtime_.resident();
+  const auto kind = resident != nullptr ? resident->step_kind() : ResidentExperts::StepKind();
+  if (!kind) return false;
+  reserve_logits(1);
+  std::unique_ptr<Graph>& graph = steps_[*kind];
+  if (!graph) {
+    graph = runtime_.compute().capture([&] {
+      run_layers(true);
+      if (resident != nullptr) resident->join_decode();
+      queue_logits(batch, 1);
+    });
+  }
+  if (graph) runtime_.compute().run(*graph);
+  return graph != nullptr;
+}
+
+bool Session::queue(std::span<const int32_t> ids, bool decode) {
   const auto rows = static_cast<int64_t>(ids.size());
   make_batches(ids);
   ResidentExperts* resident = runtime_.resident();
-  if (resident == nullptr) return run_layers(decode);
-  decode ? resident->begin_decode(rows) : resident->begin_prefill(rows, chunk_tokens_);
-  try {
+  if (resident == nullptr) {
+    if (decode && queue_recorded(batches_.back())) return true;
     run_layers(decode);
+    return false;
+  }
+  decode ? resident->begin_decode(rows) : resident->begin_prefill(rows, chunk_tokens_);
+  bool recorded = false;
+  try {
+    recorded = decode && queue_recorded(batches_.back());
+    if (!recorded) run_layers(decode);
   } catch (...) {
     decode ? resident->give_up_decode() : resident->give_up_prefill();
     throw;
   }
-  decode ? resident->end_decode() : resident->end_prefill();
+  if (recorded) {
+    resident->end_recorded_decode();
+  } else {
+    decode ? resident->end_decode() : resident->end_prefill();
+  }
   resident->queue_checks();
+  return recorded;
 }
 
-std::span<const float> Session::wait_for_logits(const Batch& batch, int64_t rows) {
-  Stream& stream = runtime_.compute();
-  const auto values = static_cast<size_t>(rows * info().vocab_size);
-  if (rows > 0) {
-    if (device_logits_.bytes() < values * sizeof(float)) {
-      device_logits_ = runtime_.device().allocate(values * sizeof(float), "logits");
-    }
-    logits_.resize(values);
-    runtime_.model().logits(stream, batch, rows, device_logits_.as<float>());
-    stream.copy("logits", logits_.data(), device_logits_.data(), values * sizeof(float));
+std::span<const float> Session::wait_for_logits(const Batch& batch, int64_t rows, bool queued) {
+  if (rows > 0 && !queued) {
+    reserve_logits(rows);
+    queue_logits(batch, rows);
   }
   try {
-    runtime_.device().wait(stream, rows > 0 ? "logits" : "prefill chunk");  // the ids are the caller's
+    runtime_.device().wait(runtime_.compute(),
+                           rows > 0 ? "logits" : "prefill chunk");  // the ids are the caller's
   } catch (...) {
     if (runtime_.resident() != nullptr) runtime_.resident()->forget_slots();
     throw;
   }
-  return {logits_.data(), values};
+  return {logits_.as<float>(), static_cast<size_t>(rows * info().vocab_size)};
 }
 
 // After a wait. Only now: keys and values of a forward that failed must not serve a later prompt.
@@ -134,8 +179,8 @@ void Session::keep(std::span<const int32_t> ids) {
 }
 
 std::span<const float> Session::forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode) {
-  queue(ids, decode);
-  const std::span<const float> logits = wait_for_logits(batches_.back(), logit_rows);
+  const bool queued = queue(ids, decode);
+  const std::span<const float> logits = wait_for_logits(batches_.back(), logit_rows, queued);
   keep(ids);
   return logits;
 }
@@ -174,9 +219,9 @@ void Session::run_all(std::span<const int32_t> ids, int64_t decode_from,
     const bool decode = at >= decode_from;
     const int64_t rows = decode ? 1 : rows_together(std::min(decode_from, n) - at);
     const auto part = ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
-    queue(part, decode);
+    const bool queued = queue(part, decode);
     for (const Batch& batch : batches_) {
-      const std::span<const float> logits = wait_for_logits(batch, batch.rows);
+      const std::span<const float> logits = wait_for_logits(batch, batch.rows, queued);
       if (batch.first_row == 0) keep(part);
       sink(batch.first_position, logits, batch.rows);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -53,11 +54,18 @@ class Session {
 
  private:
   int64_t rows_together(int64_t rows) const;
-  void queue(std::span<const int32_t> ids, bool decode);
+  /// Queues a forward; true if that was a recorded step, whose logits are queued with it.
+  bool queue(std::span<const int32_t> ids, bool decode);
+  bool queue_recorded(const Batch& batch);
+  void queue_logits(const Batch& batch, int64_t rows);
+  void reserve_logits(int64_t rows);
+  size_t logits_bytes(int64_t rows) const {
+    return static_cast<size_t>(rows * info().vocab_size) * sizeof(float);
+  }
   void make_batches(std::span<const int32_t> ids);
   void run_layers(bool decode);
   void run_layer(int64_t layer);
-  std::span<const float> wait_for_logits(const Batch& batch, int64_t rows);
+  std::span<const float> wait_for_logits(const Batch& batch, int64_t rows, bool queued);
   void keep(std::span<const int32_t> ids);
   std::span<const float> forward(std::span<const int32_t> ids, int64_t logit_rows, bool decode);
 
@@ -70,9 +78,10 @@ class Session {
   int64_t chunk_tokens_;
   int64_t cached_tokens_ = 0;
   std::vector<int32_t> ids_;
-  Buffer device_logits_;
+  std::vector<int32_t> positions_;  // of the running forward; the device copies from here
+  Buffer device_logits_, logits_;   // the second is page-locked host memory
+  std::map<ResidentExperts::StepKind, std::unique_ptr<Graph>> steps_;
   std::function<void()> between_layers_;
-  std::vector<float> logits_;
 };
 
 struct GenerateOptions {

@@ -41,7 +41,7 @@ ArrivalMeter::ArrivalMeter(ExpertState& state)
       counters_(state.device.allocate_array<ArrivalCounters>(static_cast<int64_t>(state.layers.size()),
                                                              "arrivals")),
       seen_(state.layers.size()),
-      now_(state.layers.size()),
+      now_(state.device, state.layers.size(), "arrivals"),
       late_(state.layers.size()) {
   ArrivalCounters* counters = counters_.as<ArrivalCounters>();
   const auto n = static_cast<int64_t>(state.layers.size());
@@ -53,7 +53,7 @@ ArrivalMeter::ArrivalMeter(ExpertState& state)
 
 void ArrivalMeter::queue_sample() {
   if (steps_ == 0) return;
-  state_.compute.copy("arrivals", now_.data(), counters_.data(), now_.size() * sizeof(ArrivalCounters));
+  state_.compute.copy("arrivals", now_.data(), counters_.data(), now_.bytes());
 }
 
 void ArrivalMeter::learn() {
@@ -62,7 +62,7 @@ void ArrivalMeter::learn() {
     const uint64_t wanted = now_[l].wanted - seen_[l].wanted;
     if (wanted > 0 && came_late(state_.layers[l])) late_[l] += wanted;
   }
-  seen_ = now_;
+  seen_.assign(now_.all().begin(), now_.all().end());
   steps_ = 0;
 }
 

@@ -43,7 +43,8 @@ class ArrivalMeter {
 
   ExpertState& state_;
   Buffer counters_;
-  std::vector<ArrivalCounters> seen_, now_;  // when learn() last ran; from queue_sample()
+  std::vector<ArrivalCounters> seen_;  // when learn() last ran
+  HostArray<ArrivalCounters> now_;     // from queue_sample()
   std::vector<uint64_t> late_;
   int steps_ = 0;  // since learn() ran
 };

@@ -12,10 +12,10 @@
 namespace sluice {
 namespace {
 
-int64_t fetched(const std::vector<std::vector<LayerCounters>>& pools) {
+int64_t fetched(const std::vector<HostArray<LayerCounters>>& pools) {
   int64_t sum = 0;
   for (const auto& layers : pools) {
-    for (const LayerCounters& layer : layers) sum += static_cast<int64_t>(layer.fetched);
+    for (const LayerCounters& layer : layers.all()) sum += static_cast<int64_t>(layer.fetched);
   }
   return sum;
 }
@@ -59,9 +59,10 @@ void DecodePath::set_budget(int32_t most) {
 void DecodePath::adapt_budget(double row_ms) {
   if (state_.settings.lookahead != LookaheadMode::kOn || state_.settings.lookahead_budget > 0) return;
   adaptive_ = std::make_unique<LookaheadBudget>(state_.shape, row_ms);
-  for (const auto& pool : state_.pools) counters_now_.emplace_back(pool->layers.size());
-  counters_seen_ = counters_now_;
-  forecasts_now_.resize(state_.layers.size());
+  for (const auto& pool : state_.pools) {
+    counters_now_.emplace_back(state_.device, pool->layers.size(), "step counters");
+  }
+  forecasts_now_ = HostArray<ForecastCounters>(state_.device, state_.layers.size(), "step forecasts");
   set_budget(adaptive_->now());
 }
 
@@ -76,12 +77,11 @@ void DecodePath::queue_sample() {
   if (step_start_us_ < 0) return;
   for (size_t p = 0; p < state_.pools.size(); ++p) {
     state_.compute.copy("step counters", counters_now_[p].data(), state_.pools[p]->map.view().counters,
-                        counters_now_[p].size() * sizeof(LayerCounters));
+                        counters_now_[p].bytes());
   }
   ranks_sampled_ = adaptive_->ends_window();
   if (ranks_sampled_) {
-    state_.compute.copy("step forecasts", forecasts_now_.data(), counters_.data(),
-                        forecasts_now_.size() * sizeof(ForecastCounters));
+    state_.compute.copy("step forecasts", forecasts_now_.data(), counters_.data(), forecasts_now_.bytes());
   }
   sampled_ = true;
 }
@@ -92,11 +92,12 @@ void DecodePath::learn() {
   sampled_ = false;
   StepSample sample;
   sample.ms = (state_.device.now_us() - step_start_us_) / 1000;
-  sample.demand_rows = fetched(counters_now_) - fetched(counters_seen_);
-  counters_seen_ = counters_now_;
+  const int64_t demand = fetched(counters_now_);
+  sample.demand_rows = demand - demand_seen_;
+  demand_seen_ = demand;
   step_start_us_ = -1;
   if (!std::exchange(counters_follow_, true)) return;  // others have counted since the last sample
-  if (ranks_sampled_) adaptive_->learn_ranks(wanted_by_rank(forecasts_now_));
+  if (ranks_sampled_) adaptive_->learn_ranks(wanted_by_rank(forecasts_now_.all()));
   adaptive_->add(sample);
   if (adaptive_->now() != most_) set_budget(adaptive_->now());
 }
@@ -209,22 +210,26 @@ void DecodePath::run(Stream& compute, const MoeInput& input, float* y) {
   expert_sums(compute, input.outputs, input.routes, layer.rows->layout.hidden, y);
 }
 
-void DecodePath::end_step() { close_step(true); }
-
-void DecodePath::close_step(bool whole) {
+void DecodePath::join() {
   if (side_open_) join_side();  // of a step that was given up
-  if (predicted_any_) {
-    // The demand of each layer was joined by its products; what was predicted last may be under way.
-    for (LayerState& layer : state_.layers) state_.compute.wait(*layer.forecast);
-    arrivals_.note_step(whole);
-  }
+  if (!predicted_any_) return;
+  // The demand of each layer was joined by its products; what was predicted last may be under way.
+  for (LayerState& layer : state_.layers) state_.compute.wait(*layer.forecast);
+}
+
+void DecodePath::end_step() {
+  if (predicted_any_) arrivals_.note_step(true);
   predicted_any_ = false;
   forecast_layer_ = 0;
   ahead_ = false;  // a short prompt may go on through the same path
 }
 
 void DecodePath::give_up_step() {
-  close_step(false);
+  join();
+  if (predicted_any_) arrivals_.note_step(false);
+  predicted_any_ = false;
+  forecast_layer_ = 0;
+  ahead_ = false;
   step_start_us_ = -1;
 }
 

@@ -40,7 +40,9 @@ class DecodePath final : public MoeExecutor {
   /// Starts a step. Without `lookahead` nothing is predicted (a short prompt). `timed`: what the step takes
   /// is its own, nothing else runs between its layers.
   void begin_step(bool lookahead, bool timed = false);
-  /// Joins every stream that writes slots into the compute stream.
+  /// Joins every stream that writes slots into the compute stream: the last of a step's operations.
+  void join();
+  /// After join(), or in place of a step's operations that ran as a graph.
   void end_step();
   /// The same for a step that an error ended.
   void give_up_step();
@@ -61,7 +63,6 @@ class DecodePath final : public MoeExecutor {
   void gather_misses(LayerState& layer, int64_t most);
   void gather_predictions(size_t layer, const Event& installed);
   void join_side();
-  void close_step(bool whole);
   void set_budget(int32_t most);
   int32_t* forecast_of(size_t layer) const {
     return predicted_ids_.as<int32_t>() + static_cast<int64_t>(layer) * state_.shape.experts;
@@ -77,12 +78,12 @@ class DecodePath final : public MoeExecutor {
   bool predicted_any_ = false;
   std::unique_ptr<LookaheadBudget> adaptive_;
   double step_start_us_ = -1;     // of a timed step
-  bool counters_follow_ = false;  // nothing but timed steps since counters_seen_
+  bool counters_follow_ = false;  // nothing but timed steps since demand_seen_
   bool sampled_ = false, ranks_sampled_ = false;
   int32_t most_ = 0;
-  std::vector<std::vector<LayerCounters>> counters_seen_;  // of each pool, when learn() last ran
-  std::vector<std::vector<LayerCounters>> counters_now_;
-  std::vector<ForecastCounters> forecasts_now_;
+  int64_t demand_seen_ = 0;                             // rows, when learn() last ran
+  std::vector<HostArray<LayerCounters>> counters_now_;  // of each pool
+  HostArray<ForecastCounters> forecasts_now_;
   std::unique_ptr<Stream> side_;  // null in the stacked form
   std::unique_ptr<Event> forked_, ranked_, installed_;
   bool side_open_ = false;     // forked and not joined

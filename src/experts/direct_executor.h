@@ -29,6 +29,7 @@ class ObservedExecutor final : public MoeExecutor {
   ObservedExecutor(MoeExecutor& inner, Device& device, std::span<const int64_t> layer_numbers)
       : inner_(inner), device_(device), layer_numbers_(layer_numbers) {}
   void observe(RouteObserver observer) { observer_ = std::move(observer); }
+  bool is_observed() const { return static_cast<bool>(observer_); }
   bool wants_lookahead() const override { return inner_.wants_lookahead(); }
   Stream& fork_lookahead(Stream& compute) override { return inner_.fork_lookahead(compute); }
   void run(Stream& compute, const MoeInput& input, float* y) override;

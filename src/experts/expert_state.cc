@@ -167,8 +167,8 @@ ExpertState::ExpertState(Device& device_in, Stream& compute_in, std::span<const 
   }
   SLUICE_CHECK(host_scalars_.size() * sizeof(float) == scalars.bytes());
   compute.copy("expert scalars", scalars.data(), host_scalars_.data(), scalars.bytes());
-  statuses_.resize(pools.size());
-  host_counts_.resize(2 * pools.size());
+  statuses_ = HostArray<SlotStatus>(device, pools.size(), "slot status");
+  host_counts_ = HostArray<int64_t>(device, 2 * pools.size(), "resident counts");
   counts_ = device.allocate_array<int64_t>(static_cast<int64_t>(host_counts_.size()), "resident counts");
   size_t largest_row = 0;
   for (const LayerRows& layer : rows) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "device/host_array.h"
 #include "experts/cpu_experts.h"
 #include "experts/executor.h"
 #include "experts/fetch_rule.h"
@@ -143,9 +144,9 @@ struct ExpertState {
   std::vector<float> host_scalars_;  // of all layers
   std::vector<PoolSize> divide(int64_t slots) const;
 
-  std::vector<SlotStatus> statuses_;
-  Buffer counts_;                     // [pools, 2] in device memory
-  std::vector<int64_t> host_counts_;  // the same
+  HostArray<SlotStatus> statuses_;
+  Buffer counts_;                   // [pools, 2] in device memory
+  HostArray<int64_t> host_counts_;  // the same
 };
 
 }  // namespace sluice

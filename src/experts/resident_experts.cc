@@ -39,7 +39,7 @@ ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<cons
       pass_to_(device.make_event("pass to")),
       copy_from_(device.make_event("link from")),
       copy_to_(device.make_event("link to")),
-      audit_results_(state_.pools.size()),
+      audit_results_(device, state_.pools.size(), "audit"),
       audit_memory_(device.allocate(state_.pools.size() * sizeof(AuditResult), "audit")) {
   measure_link();
   cpu_.emplace(state_, learner_.rates().link_bytes_per_ms);
@@ -76,13 +76,26 @@ void ResidentExperts::begin_decode(int64_t) {
   disturbed_ = disturbed_ || pass_ != nullptr;
 }
 
+void ResidentExperts::join_decode() { decode_.join(); }
+
 void ResidentExperts::end_decode() {
+  decode_.join();
+  end_recorded_decode();
+}
+
+void ResidentExperts::end_recorded_decode() {
   decode_.end_step();
   decoding_ = false;
   current_ = pass_ != nullptr ? pass_ : &decode_;
   if (pass_ == nullptr) cpu_->rest();
   cpu_->end_forward(true);
   ++decode_steps_;
+}
+
+std::optional<ResidentExperts::StepKind> ResidentExperts::step_kind() const {
+  // Host threads take part in these, and a pass has events of its own that a graph would leave out.
+  if (state_.staged != nullptr || state_.cpu != nullptr || pass_ != nullptr) return std::nullopt;
+  return StepKind{resizes_, decode_.most_predictions()};
 }
 
 void ResidentExperts::give_up_decode() {
@@ -193,6 +206,7 @@ void ResidentExperts::close_pass() {
   } else if (pass_ == &touched_) {
     touched_.end();
   } else if (pass_ == &decode_) {
+    decode_.join();
     decode_.end_step();
   }
   pass_ = nullptr;
@@ -294,7 +308,7 @@ void ResidentExperts::queue_checks() {
   auto* results = audit_memory_.as<AuditResult>();
   for (size_t p = 0; p < state_.pools.size(); ++p)
     audit(state_.compute, state_, *state_.pools[p], results + p);
-  state_.compute.copy("audit", audit_results_.data(), results, audit_results_.size() * sizeof(AuditResult));
+  state_.compute.copy("audit", audit_results_.data(), results, audit_results_.bytes());
   ++audits_;
 }
 

@@ -88,6 +88,18 @@ class ResidentExperts final : public MoeExecutor {
   /// without epoch invalidation, where nothing protects the slots that the pass counts on.
   void begin_decode(int64_t rows);
   void end_decode();
+  /// end_decode() in two parts, for steps that run as a graph: the last operations of a step, which the graph
+  /// holds; and what the host notes of a step whose operations all ran as one.
+  void join_decode();
+  void end_recorded_decode();
+  /// What the operations of a decode step depend on beside its batch: steps of one kind may run as one graph.
+  /// Nothing where a step cannot be recorded as it is now.
+  struct StepKind {
+    uint64_t resizes = 0;
+    int32_t predictions = 0;
+    auto operator<=>(const StepKind&) const = default;
+  };
+  std::optional<StepKind> step_kind() const;
   /// A prefill of rows > chunk_rows is a group: each layer is one run_blocks() of all its chunks.
   void begin_prefill(int64_t rows, int64_t chunk_rows);
   void begin_prefill(int64_t rows) { begin_prefill(rows, rows); }
@@ -164,7 +176,7 @@ class ResidentExperts final : public MoeExecutor {
   FillCount warm_filled_, idle_filled_;
   uint64_t resizes_ = 0;
   uint64_t decode_steps_ = 0, steps_ = 0, audits_ = 0;
-  std::vector<AuditResult> audit_results_;  // of each pool
+  HostArray<AuditResult> audit_results_;  // of each pool
   Buffer audit_memory_;
 };
 

@@ -70,12 +70,15 @@ class CudaDevice final : public Device {
     return std::min(free, cap_->left());
   }
   std::optional<double> elapsed_us(const Event& from, const Event& to) const override {
+    const auto &first = static_cast<const CudaEvent&>(from), &second = static_cast<const CudaEvent&>(to);
+    if (!first.recorded() || !second.recorded()) return std::nullopt;  // never, or inside a graph
     float ms = 0;
-    cuda_check(cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(from).get(),
-                                    static_cast<const CudaEvent&>(to).get()),
-               "time between events");
+    cuda_check(cudaEventElapsedTime(&ms, first.get(), second.get()), "time between events");
     return ms * 1000.0;
   }
+
+  void time_ops(bool on) override { timer_->set(on); }
+  std::vector<OpTime> take_op_times() override { return timer_->take(); }
 
   void set_batches(bool batches) { batches_ = batches; }
 
@@ -90,7 +93,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> new_stream(std::string name, Priority priority) override {
     const int high = greatest_ < least_ ? least_ - 1 : least_;
     const int level = priority == Priority::kNormal ? least_ : priority == Priority::kHigh ? high : greatest_;
-    return std::make_unique<CudaStream>(std::move(name), level, info_.multiprocessors, batches_, failure_);
+    return std::make_unique<CudaStream>(std::move(name), level, info_.multiprocessors, batches_, failure_,
+                                        captures_, timer_);
   }
   LockResult lock_memory(ByteRange range) override {
     cudaSetDevice(ordinal_);  // may be another thread's first call
@@ -112,6 +116,8 @@ class CudaDevice final : public Device {
   CudaDeviceInfo info_;
   std::shared_ptr<CudaMemoryCap> cap_;
   std::shared_ptr<HostFailure> failure_;
+  std::shared_ptr<CaptureState> captures_ = std::make_shared<CaptureState>();
+  std::shared_ptr<OpTimer> timer_ = std::make_shared<OpTimer>();
   bool batches_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "experts/cuda/expert_ops.h"
 #include "experts/cuda/slot_block.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/top_k.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -151,37 +152,23 @@ __global__ void __launch_bounds__(kSlotThreads) transient_kernel(const Transient
 constexpr int kForecastRows = 8;
 
 // Warp r ranks the logits of row r; the block then walks rank by rank over the rows.
+template <int kPerLane>
 __global__ void rank_kernel(const float* logits, int rows, int experts, int ranks, int32_t* ids) {
   extern __shared__ int32_t ranked[];  // [rows, ranks]
   const int warp = warp_id(), lane = lane_id();
   if (warp < rows) {
-    const float* row = logits + static_cast<int64_t>(warp) * experts;
-    uint32_t taken = 0;
+    WarpScores<kPerLane> left(logits + static_cast<int64_t>(warp) * experts, experts, lane);
     for (int rank = 0; rank < ranks; ++rank) {
-      float score = -INFINITY;
-      int id = experts;
-      for (int i = 0; lane + 32 * i < experts; ++i) {
-        const int e = lane + 32 * i;
-        if (!(taken >> i & 1u) && (row[e] > score || id == experts)) {
-          score = row[e];
-          id = e;
-        }
-      }
-      for (int step = 16; step > 0; step /= 2) {
-        const float other_score = __shfl_xor_sync(~0u, score, step);
-        const int other = __shfl_xor_sync(~0u, id, step);
-        const bool better =
-            other < experts && (id == experts || other_score > score || (other_score == score && other < id));
-        if (better) {
-          score = other_score;
-          id = other;
-        }
-      }
-      if (id % 32 == lane) taken |= 1u << (id / 32);
+      float score;
+      const int id = left.take(lane, score);
       if (lane == 0) ranked[warp * ranks + rank] = id;
     }
   }
-  for (int e = static_cast<int>(threadIdx.x); e < experts; e += static_cast<int>(blockDim.x)) ids[e] = -1;
+  if (rows == 1) __syncthreads();
+  for (int e = static_cast<int>(threadIdx.x); e < experts; e += static_cast<int>(blockDim.x)) {
+    ids[e] = rows == 1 && e < ranks ? ranked[e] : -1;
+  }
+  if (rows == 1) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
   uint32_t seen[kMaxExperts / 32] = {};
@@ -389,8 +376,10 @@ void rank_forecast(const CudaContext& cuda, const float* logits, int64_t rows, i
   const int n = static_cast<int>(rows < kForecastRows ? rows : kForecastRows);
   const int ranks = static_cast<int>(2 * top_k < experts ? 2 * top_k : experts);
   const size_t shared = static_cast<size_t>(n) * static_cast<size_t>(ranks) * sizeof(int32_t);
-  rank_kernel<<<1, kForecastRows * 32, shared, cuda.stream>>>(logits, n, static_cast<int>(experts), ranks,
-                                                              ids);
+  with_scores_per_lane(experts, [&](auto per_lane) {
+    rank_kernel<per_lane.value>
+        <<<1, kForecastRows * 32, shared, cuda.stream>>>(logits, n, static_cast<int>(experts), ranks, ids);
+  });
 }
 
 void count_forecast(const CudaContext& cuda, const int32_t* ids, int64_t n, int64_t experts,
