@@ -60,8 +60,9 @@ void attend(const float* q, const Value* keys, const Value* values, int64_t posi
 
 }  // namespace
 
-void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int64_t first_position,
+void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, const Positions& positions,
               const KvLayer& cache) {
+  const int64_t first_position = positions.first;
   SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
   const int64_t width = cache.kv_heads * cache.head_dim;
   stream.launch_both(
@@ -86,12 +87,13 @@ void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int6
           }
         });
       },
-      SLUICE_CUDA_OP(cuda::kv_store, k, v, rows, first_position, cache));
+      SLUICE_CUDA_OP(cuda::kv_store, k, v, rows, positions, cache));
 }
 
-void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int64_t first_position,
-               float scale, const KvLayer& cache, float* y) {
+void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, const Positions& positions,
+               float scale, const KvLayer& cache, float* partials, float* y) {
   SLUICE_CHECK(cache.kv_heads > 0 && heads % cache.kv_heads == 0);
+  const int64_t first_position = positions.first;
   SLUICE_CHECK(first_position >= 0 && first_position + rows <= cache.capacity);
   const int64_t group = heads / cache.kv_heads;
   const int64_t dim = cache.head_dim;
@@ -124,7 +126,7 @@ void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int6
           }
         });
       },
-      SLUICE_CUDA_OP(cuda::attention, q, rows, heads, first_position, scale, cache, y));
+      SLUICE_CUDA_OP(cuda::attention, q, rows, heads, positions, scale, cache, partials, y));
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "device/stream.h"
+#include "kernels/positions.h"
 
 namespace sluice {
 
@@ -49,15 +50,28 @@ struct KvLayer {
   }
 };
 
-/// Stores k and v [rows, kv_heads, head_dim] at positions first_position ... first_position + rows - 1,
-/// rounded to the cache's format.
-void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, int64_t first_position,
+/// Stores k and v [rows, kv_heads, head_dim] at `positions`, rounded to the
+/// cache's format.
+void kv_store(Stream& stream, const float* k, const float* v, int64_t rows, const Positions& positions,
               const KvLayer& cache);
 
-/// y[r, h, :] = softmax(scale * q[r, h, :] . keys) . values over positions 0 ... first_position + r.
-/// q and y [rows, heads, head_dim]; heads is a multiple of the cache's kv_heads. The arithmetic of a row
-/// depends on its position alone, not on the other rows of the call.
-void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, int64_t first_position,
-               float scale, const KvLayer& cache, float* y);
+/// In decode a device cuts a row's positions into segments that are worked on side by side: at most kSegments
+/// of at least 512.
+inline constexpr int64_t kSegments = 64, kSplitRows = 8;
+constexpr int64_t attention_segment(int64_t capacity) {
+  constexpr int64_t kLeast = 512;
+  return (capacity + kSegments * kLeast - 1) / (kSegments * kLeast) * kLeast;
+}
+/// Floats that attention() needs for the segments of kSplitRows rows.
+constexpr int64_t attention_partials(int64_t heads, int64_t head_dim) {
+  return kSplitRows * heads * kSegments * (head_dim + 2);
+}
+
+/// y[r, h, :] = softmax(scale * q[r, h, :] . keys) . values over positions 0 to its own. q and y [rows,
+/// heads, head_dim]; heads is a multiple of the cache's kv_heads. The arithmetic of a row depends on its
+/// position and the cache's capacity alone, not on the other rows of the call. `partials`: scratch
+/// [attention_partials] in device memory, or null: segments one after the other.
+void attention(Stream& stream, const float* q, int64_t rows, int64_t heads, const Positions& positions,
+               float scale, const KvLayer& cache, float* partials, float* y);
 
 }  // namespace sluice

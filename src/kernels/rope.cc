@@ -8,15 +8,15 @@
 
 namespace sluice {
 
-void rope_table(Stream& stream, int64_t first_position, int64_t rows, const float* frequencies, int64_t half,
-                float* cos, float* sin) {
+void rope_table(Stream& stream, const Positions& positions, int64_t rows, const float* frequencies,
+                int64_t half, float* cos, float* sin) {
   stream.launch_both(
       {.name = "rope_table",
-       .reads = {range_of(frequencies, half)},
+       .reads = {range_of(frequencies, half), range_of(positions.of_rows, positions.of_rows ? rows : 0)},
        .writes = {range_of(cos, rows * half), range_of(sin, rows * half)}},
       [=](const HostContext&) {
         for (int64_t r = 0; r < rows; ++r) {
-          const auto position = static_cast<float>(first_position + r);
+          const auto position = static_cast<float>(positions.first + r);
           for (int64_t i = 0; i < half; ++i) {
             const float angle = position * frequencies[i];
             cos[r * half + i] = std::cos(angle);
@@ -24,7 +24,7 @@ void rope_table(Stream& stream, int64_t first_position, int64_t rows, const floa
           }
         }
       },
-      SLUICE_CUDA_OP(cuda::rope_table, first_position, rows, frequencies, half, cos, sin));
+      SLUICE_CUDA_OP(cuda::rope_table, positions, rows, frequencies, half, cos, sin));
 }
 
 void rope(Stream& stream, float* x, int64_t rows, int64_t heads, int64_t head_dim, const float* cos,

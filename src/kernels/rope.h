@@ -3,13 +3,14 @@
 #pragma once
 
 #include "device/stream.h"
+#include "kernels/positions.h"
 
 namespace sluice {
 
-/// Fills cos and sin [rows, half] with the angles position * frequency[i]; positions[r] = first_position + r.
+/// Fills cos and sin [rows, half] with the angles position * frequency[i].
 /// frequencies [half], f32 as the families' reference computes them. Once a step, for all layers.
-void rope_table(Stream& stream, int64_t first_position, int64_t rows, const float* frequencies, int64_t half,
-                float* cos, float* sin);
+void rope_table(Stream& stream, const Positions& positions, int64_t rows, const float* frequencies,
+                int64_t half, float* cos, float* sin);
 
 /// Rotates the first 2 * half elements of every head in place, pairing element i with i + half (the NeoX
 /// order). x [rows, heads, head_dim].

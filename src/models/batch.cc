@@ -8,6 +8,7 @@ BatchMemory::BatchMemory(Device& device, BatchUse use, int64_t rows, int64_t hid
     : max_rows(rows), hidden(hidden_in), half(half_in), top_k(top_k_in) {
   const auto floats = [&](int64_t width) { return device.allocate_array<float>(rows * width, "batch"); };
   ids = device.allocate_array<int32_t>(rows, "batch");
+  positions = device.allocate_array<int32_t>(rows, "batch");
   x = floats(hidden);
   cos = floats(half);
   sin = floats(half);
@@ -19,7 +20,7 @@ BatchMemory::BatchMemory(Device& device, BatchUse use, int64_t rows, int64_t hid
 }
 
 uint64_t BatchMemory::bytes_per_token(BatchUse use, int64_t hidden, int64_t half, int64_t top_k) {
-  int64_t words = 1 + hidden + 2 * half;
+  int64_t words = 2 + hidden + 2 * half;
   if (use != BatchUse::kAlone) words += hidden + 2 * top_k;
   if (use == BatchUse::kGroupInTiles) words += top_k * hidden;
   return static_cast<uint64_t>(words) * sizeof(float);

@@ -16,7 +16,7 @@ enum class BatchUse { kAlone, kGroup, kGroupInTiles };
 /// Device memory of up to max_rows tokens, made once and reused. Batches are windows of it.
 struct BatchMemory {
   int64_t max_rows = 0, hidden = 0, half = 0, top_k = 0;  // half: rotary width / 2
-  Buffer ids, x, cos, sin;
+  Buffer ids, positions, x, cos, sin;
   Buffer moe_x, expert_ids, expert_weights;  // empty: the model's scratch, good until the next batch
   Buffer outputs;                            // likewise
 
@@ -34,7 +34,8 @@ struct Batch {
   int64_t first_position = 0;
   KvCache* cache = nullptr;
 
-  int32_t* ids() const { return at<int32_t>(memory->ids, 1); }         // [rows]
+  int32_t* ids() const { return at<int32_t>(memory->ids, 1); }              // [rows]
+  int32_t* positions() const { return at<int32_t>(memory->positions, 1); }  // [rows]
   float* x() const { return at<float>(memory->x, memory->hidden); }    // [rows, hidden]: the residual stream
   float* cos() const { return at<float>(memory->cos, memory->half); }  // [rows, rotary width / 2]
   float* sin() const { return at<float>(memory->sin, memory->half); }

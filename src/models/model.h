@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "experts/executor.h"
 #include "experts/host_rows.h"
+#include "kernels/generated_routes.h"
 #include "kernels/matrix.h"
 #include "kv/kv_cache.h"
 #include "models/batch.h"
@@ -74,6 +75,8 @@ struct LoadOptions {
   /// The order in which the MoE layers' experts are read: each of them once, the hottest first. Empty: their
   /// own.
   std::function<std::vector<int64_t>(const ModelInfo&)> expert_order;
+  /// Where set, scores of routers and forecasts are computed and then replaced by generated ones.
+  std::optional<RouteGenerator> generated_routes;
 };
 
 /// Loads the checkpoint's family. Throws Error: kUnsupported for an unknown architecture (the message lists

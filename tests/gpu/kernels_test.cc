@@ -128,9 +128,35 @@ TEST_F(CudaKernel, AttendsOverAnyLengthAndHeadSize) {
       kv_store(*host_, k.data(), v.data(), rows, first, host_cache);
       kv_store(*cuda_, gk.data(), gv.data(), rows, first, cuda_cache);
       EXPECT_EQ(gkeys.read(), keys);
-      attention(*host_, q.data(), rows, heads, first, 0.125f, host_cache, y.data());
-      attention(*cuda_, gq.data(), rows, heads, first, 0.125f, cuda_cache, gy.data());
+      attention(*host_, q.data(), rows, heads, first, 0.125f, host_cache, nullptr, y.data());
+      attention(*cuda_, gq.data(), rows, heads, first, 0.125f, cuda_cache, nullptr, gy.data());
       expect_near(gy.read(), y, 1e-5);
+    }
+  }
+}
+
+// Long caches: segments side by side, one after the other, and at every cut give the same bits.
+TEST_F(CudaKernel, AttendsInSegmentsWithTheSameBits) {
+  for (const int64_t dim : {64, 256, 80}) {
+    for (const int64_t capacity : {2000, 40000}) {
+      const int64_t heads = 4, kv_heads = 2, rows = 3, first = 1700;
+      const std::vector<float> q = reals(rows * heads * dim, 2);
+      std::vector<float> keys = reals(kv_heads * capacity * dim), values = reals(kv_heads * capacity * dim);
+      std::vector<float> y(q.size());
+      GpuArray<float> gkeys(*cuda_, keys), gvalues(*cuda_, values), gq(*cuda_, q), one(*cuda_, y),
+          other(*cuda_, y);
+      GpuArray<float> partials(*cuda_,
+                               std::vector<float>(static_cast<size_t>(attention_partials(heads, dim))));
+      GpuArray<int32_t> positions(*cuda_, {first, first + 1, first + 2});
+      const KvLayer host_cache{keys.data(), values.data(), kv_heads, capacity, dim};
+      const KvLayer cache{gkeys.data(), gvalues.data(), kv_heads, capacity, dim};
+      attention(*host_, q.data(), rows, heads, first, 0.125f, host_cache, nullptr, y.data());
+      attention(*cuda_, gq.data(), rows, heads, first, 0.125f, cache, nullptr, one.data());
+      // The position on the device is what counts, not the one that was recorded.
+      attention(*cuda_, gq.data(), rows, heads, {5, positions.data()}, 0.125f, cache, partials.data(),
+                other.data());
+      expect_near(one.read(), y, 1e-5);
+      EXPECT_EQ(other.read(), one.read()) << dim << ", " << capacity;
     }
   }
 }
@@ -171,6 +197,47 @@ TEST_P(CudaFormat, MultipliesEmbedsAndSplits) {
     embedding(*host_, ids.data(), 3, w.view, rows_of.data());
     embedding(*cuda_, gi.data(), 3, there, ge.data());
     EXPECT_EQ(ge.read(), rows_of);
+  }
+}
+
+TEST_P(CudaFormat, MultipliesInParts) {
+  const int64_t k = 2048 + 128;
+  for (const int64_t rows : {1, 6}) {
+    MatrixData a(random_, format_, 71, k), gate(random_, format_, 33, k), up(random_, format_, 33, k);
+    const MatrixData other(random_, WeightFormat::kF32, 5, k);
+    a.view.compute = gate.view.compute = up.view.compute = compute_;
+    const std::vector<float> x = reals(rows * k), bias = reals(71), old = reals(rows * 71),
+                             factors = reals(rows);
+    std::vector<float> y(old.size()), z(static_cast<size_t>(rows * 33)), o(static_cast<size_t>(rows * 5)),
+        sum = old;
+    const auto run = [&](Stream& stream, const float* in, const Matrix(&w)[4], const float* b, const float* f,
+                         float* y_, float* z_, float* o_, float* sum_) {
+      linear_parts(stream, in, rows,
+                   {{.w = w[0], .bias = b, .y = y_},
+                    {.w = w[1], .y = z_, .up = w[2]},
+                    {.w = w[3], .y = o_},
+                    {.w = w[0], .bias = b, .y = sum_, .add = true, .gate = f}});
+    };
+    run(*host_, x.data(), {a.view, gate.view, up.view, other.view}, bias.data(), factors.data(), y.data(),
+        z.data(), o.data(), sum.data());
+    std::vector<std::unique_ptr<GpuArray<std::byte>>> memory;
+    const auto there = [&](const MatrixData& from) {
+      Matrix matrix = from.view;
+      memory.push_back(std::make_unique<GpuArray<std::byte>>(*cuda_, from.data));
+      matrix.data = memory.back()->data();
+      if (from.scale.empty()) return matrix;
+      memory.push_back(std::make_unique<GpuArray<std::byte>>(*cuda_, from.scale));
+      matrix.scale = memory.back()->data();
+      return matrix;
+    };
+    GpuArray<float> gx(*cuda_, x), gb(*cuda_, bias), gf(*cuda_, factors), gy(*cuda_, y), gz(*cuda_, z),
+        go(*cuda_, o), gsum(*cuda_, old);
+    run(*cuda_, gx.data(), {there(a), there(gate), there(up), there(other)}, gb.data(), gf.data(), gy.data(),
+        gz.data(), go.data(), gsum.data());
+    expect_near(gy.read(), y, 1e-5);
+    expect_near(gz.read(), z, 1e-5);
+    expect_near(go.read(), o, 1e-5);
+    expect_near(gsum.read(), sum, 1e-5);
   }
 }
 

@@ -34,6 +34,43 @@ TEST_F(Ops, LinearAddsItsBias) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(with_bias[i], plain[i] + bias[i % 70]);
 }
 
+// Each part to the bit as the operations that it stands for.
+TEST_F(Ops, PartsOfAProductEqualTheirOperations) {
+  for (const int64_t rows : {1, 5}) {
+    const int64_t k = 48;
+    const MatrixData a(random_, WeightFormat::kBf16, 70, k), b(random_, WeightFormat::kF32, 9, k);
+    const MatrixData gate(random_, WeightFormat::kNvfp4, 33, k), up(random_, WeightFormat::kNvfp4, 33, k);
+    const std::vector<float> x = random_.reals(rows * k), bias = random_.reals(70),
+                             old = random_.reals(rows * 70);
+    const std::vector<float> weights = random_.reals(rows);
+    const auto floats = [&](int64_t n) { return std::vector<float>(static_cast<size_t>(rows * n)); };
+    std::vector<float> wa = floats(70), wb = floats(9), wg = floats(33), wu = floats(33), added = old,
+                       gated = old;
+    linear(*stream_, x.data(), rows, a.view, bias.data(), wa.data());
+    linear(*stream_, x.data(), rows, b.view, nullptr, wb.data());
+    linear(*stream_, x.data(), rows, gate.view, nullptr, wg.data());
+    linear(*stream_, x.data(), rows, up.view, nullptr, wu.data());
+    silu_and_multiply(*stream_, wg.data(), wu.data(), rows * 33, wg.data());
+    add(*stream_, added.data(), wa.data(), rows * 70);
+    add_gated(*stream_, gated.data(), wa.data(), weights.data(), rows, 70);
+
+    std::vector<float> ga = floats(70), gb = floats(9), gg = floats(33), gadded = old, ggated = old;
+    linear_parts(*stream_, x.data(), rows,
+                 {{.w = a.view, .bias = bias.data(), .y = ga.data()},
+                  {.w = b.view, .y = gb.data()},
+                  {.w = gate.view, .y = gg.data(), .up = up.view}});
+    linear_parts(
+        *stream_, x.data(), rows,
+        {{.w = a.view, .bias = bias.data(), .y = gadded.data(), .add = true},
+         {.w = a.view, .bias = bias.data(), .y = ggated.data(), .add = true, .gate = weights.data()}});
+    EXPECT_EQ(ga, wa);
+    EXPECT_EQ(gb, wb);
+    EXPECT_EQ(gg, wg);
+    EXPECT_EQ(gadded, added);
+    EXPECT_EQ(ggated, gated);
+  }
+}
+
 TEST_F(Ops, EmbeddingPicksRows) {
   const MatrixData table(random_, WeightFormat::kBf16, 9, 5);
   const std::vector<int32_t> ids = {8, 0, 8};
@@ -109,7 +146,7 @@ struct AttentionCase {
     int64_t at = 0;
     for (const int64_t rows : cuts) {
       kv_store(stream, k.data() + at * kv_heads * dim, v.data() + at * kv_heads * dim, rows, at, cache());
-      attention(stream, q.data() + at * heads * dim, rows, heads, at, 0.25f, cache(),
+      attention(stream, q.data() + at * heads * dim, rows, heads, at, 0.25f, cache(), nullptr,
                 y.data() + at * heads * dim);
       at += rows;
     }

@@ -6,8 +6,9 @@
 namespace sluice::cuda {
 namespace {
 
-constexpr int kRows = 4;           // pairs of one expert that share a read of a weight row
-constexpr int kWarpsPerBlock = 8;  // columns
+constexpr int kWarps = 4;        // of a block
+constexpr int kManyPairs = 4;    // of one expert that share a read of a weight row, where rows are many
+constexpr int kDownColumns = 4;  // of a warp
 
 /// An expert's row and scalars as a kernel finds them.
 struct ExpertView {
@@ -26,25 +27,37 @@ __device__ WeightView matrix_of(const ExpertView& experts, int32_t expert, int m
   const RowLayout::Part& numbers = down ? layout.down : layout.gate_up;
   const RowLayout::Part& scales = down ? layout.down_scale : layout.gate_up_scale;
   const size_t half = matrix == 1 ? 1 : 0;
-  return {row + numbers.offset + half * numbers.bytes / 2, row + scales.offset + half * scales.bytes / 2,
-          experts.scalars[expert * kScalarsPerExpert + matrix], down ? layout.intermediate : layout.hidden,
-          experts.bf16};
+  const std::byte* data = row + numbers.offset + half * numbers.bytes / 2;
+  const int64_t k = down ? layout.intermediate : layout.hidden;
+  return {data,
+          row + scales.offset + half * scales.bytes / 2,
+          experts.scalars[expert * kScalarsPerExpert + matrix],
+          k,
+          experts.bf16,
+          k % (2 * kChunk) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0};
 }
 
 /// Pairs (row, rank) of a layer's routes that one block works on: all of one expert.
+template <int kPairs>
 struct Group {
   int32_t expert;
-  int64_t pairs[kRows];  // -1: none
+  int64_t pairs[kPairs];  // -1: none
 };
 
-// Block (x, y): y-th pair, if it is the first of its expert among groups of kRows. Pairs of an expert are
+// Block (x, y): y-th pair, if it is the first of its expert among groups of kPairs. Pairs of an expert are
 // found by counting through the ids before it, which is cheap beside reading a weight row and needs no memory
 // between launches.
+template <int kPairs>
 __device__ bool group_of(const ExpertRoutes& routes, const ExpertView& experts, int32_t low, int32_t high,
-                         Group& group) {
+                         Group<kPairs>& group) {
   const int64_t pairs = routes.rows * routes.k, own = blockIdx.y;
   const int32_t expert = routes.ids[own];
   if (expert < low || expert >= high || experts.row_of[expert] < 0) return false;
+  group.expert = expert;
+  if (kPairs == 1) {
+    group.pairs[0] = own;
+    return true;
+  }
   __shared__ int before;
   if (threadIdx.x == 0) before = 0;
   __syncthreads();
@@ -52,57 +65,71 @@ __device__ bool group_of(const ExpertRoutes& routes, const ExpertView& experts, 
   for (int64_t i = threadIdx.x; i < own; i += blockDim.x) count += routes.ids[i] == expert;
   if (count > 0) atomicAdd(&before, count);
   __syncthreads();
-  if (before % kRows != 0) return false;  // another block has this pair
-  group.expert = expert;
+  if (before % kPairs != 0) return false;  // another block has this pair
   int found = 0;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) group.pairs[i] = -1;
-  for (int64_t i = own; i < pairs && found < kRows; ++i) {
+  for (int i = 0; i < kPairs; ++i) group.pairs[i] = -1;
+  for (int64_t i = own; i < pairs && found < kPairs; ++i) {
     if (routes.ids[i] == expert) group.pairs[found++] = i;
   }
   return true;
 }
 
-template <class Decode>
-__global__ void gate_up_kernel(const float* x, ExpertRoutes routes, ExpertView experts, int32_t low,
-                               int32_t high, float* activations) {
-  Group group;
+template <class Decode, int kPairs>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    gate_up_kernel(const float* x, ExpertRoutes routes, ExpertView experts, int32_t low, int32_t high,
+                   float* activations) {
+  __shared__ ActivationTile<kPairs> tile;
+  Group<kPairs> group;
   if (!group_of(routes, experts, low, high, group)) return;
   const int64_t inner = experts.layout.intermediate, hidden = experts.layout.hidden;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarp;
-  if (column >= inner) return;
-  const float* in[kRows];
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  const float* in[kPairs];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i)
+  for (int i = 0; i < kPairs; ++i) {
     in[i] = group.pairs[i] < 0 ? nullptr : x + group.pairs[i] / routes.k * hidden;
-  float gate[kRows], up[kRows];
-  warp_dots<Decode, kRows>(matrix_of(experts, group.expert, 0), column, in, gate);
-  warp_dots<Decode, kRows>(matrix_of(experts, group.expert, 1), column, in, up);
-  if (threadIdx.x % kWarp != 0) return;
+  }
+  const WeightView both[2] = {matrix_of(experts, group.expert, 0), matrix_of(experts, group.expert, 1)};
+  const int64_t at[2] = {column, column};
+  float sums[2][kPairs];
+  block_dots<Decode>(tile, in, both, at, column < inner, sums);
+  if (column >= inner || threadIdx.x % kWarp != 0) return;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kPairs; ++i) {
     if (group.pairs[i] < 0) continue;
-    activations[group.pairs[i] * inner + column] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
+    const float gate = sums[0][i];
+    activations[group.pairs[i] * inner + column] = gate / (1.0f + expf(-gate)) * sums[1][i];
   }
 }
 
-template <class Decode>
-__global__ void down_kernel(ExpertRoutes routes, ExpertView experts, int32_t low, int32_t high,
-                            const float* activations, float* outputs) {
-  Group group;
+template <class Decode, int kPairs>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    down_kernel(ExpertRoutes routes, ExpertView experts, int32_t low, int32_t high, const float* activations,
+                float* outputs) {
+  __shared__ ActivationTile<kPairs> tile;
+  Group<kPairs> group;
   if (!group_of(routes, experts, low, high, group)) return;
   const int64_t inner = experts.layout.intermediate, hidden = experts.layout.hidden;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarp;
-  if (column >= hidden) return;
-  const float* in[kRows];
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kDownColumns;
+  const float* in[kPairs];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) in[i] = group.pairs[i] < 0 ? nullptr : activations + group.pairs[i] * inner;
-  float sums[kRows];
-  warp_dots<Decode, kRows>(matrix_of(experts, group.expert, 2), column, in, sums);
+  for (int i = 0; i < kPairs; ++i)
+    in[i] = group.pairs[i] < 0 ? nullptr : activations + group.pairs[i] * inner;
+  const WeightView down = matrix_of(experts, group.expert, 2);
+  const WeightView all[kDownColumns] = {down, down, down, down};
+  int64_t at[kDownColumns];
+#pragma unroll
+  for (int col = 0; col < kDownColumns; ++col) at[col] = min(column + col, hidden - 1);
+  float sums[kDownColumns][kPairs];
+  block_dots<Decode>(tile, in, all, at, column < hidden, sums);
   if (threadIdx.x % kWarp != 0) return;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    if (group.pairs[i] >= 0) outputs[group.pairs[i] * hidden + column] = sums[i];
+  for (int col = 0; col < kDownColumns; ++col) {
+    if (column + col >= hidden) return;
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      if (group.pairs[i] >= 0) outputs[group.pairs[i] * hidden + column + col] = sums[col][i];
+    }
   }
 }
 
@@ -128,13 +155,16 @@ void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes
   const ExpertView view{experts.layout, experts.rows, experts.row_of, experts.scalars,
                         experts.compute == Compute::kBf16};
   const auto y = static_cast<unsigned>(pairs);
-  const dim3 inner_grid(blocks_for(experts.layout.intermediate, kWarpsPerBlock), y);
-  const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarpsPerBlock), y);
+  const dim3 inner_grid(blocks_for(experts.layout.intermediate, kWarps), y);
+  const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarps * kDownColumns), y);
   with_decoder(experts.layout.format, [&]<class Decode>(Decode) {
-    gate_up_kernel<Decode>
-        <<<inner_grid, kWarpsPerBlock * kWarp, 0, cuda.stream>>>(x, routes, view, first, last, activations);
-    down_kernel<Decode><<<hidden_grid, kWarpsPerBlock * kWarp, 0, cuda.stream>>>(routes, view, first, last,
-                                                                                 activations, outputs);
+    const auto launch = [&](auto gate_up, auto down) {
+      gate_up<<<inner_grid, kWarps * kWarp, 0, cuda.stream>>>(x, routes, view, first, last, activations);
+      down<<<hidden_grid, kWarps * kWarp, 0, cuda.stream>>>(routes, view, first, last, activations, outputs);
+    };
+    // A row's experts differ, so pairs of one row share nothing.
+    routes.rows == 1 ? launch(gate_up_kernel<Decode, 1>, down_kernel<Decode, 1>)
+                     : launch(gate_up_kernel<Decode, kManyPairs>, down_kernel<Decode, kManyPairs>);
   });
 }
 

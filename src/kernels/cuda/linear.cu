@@ -5,24 +5,64 @@
 namespace sluice::cuda {
 namespace {
 
-constexpr int kRows = 4;           // rows of x that share a read of the weight row
-constexpr int kWarpsPerBlock = 8;  // columns
+constexpr int kWarps = 4;     // of a block
+constexpr int kColumns = 2;   // of a warp
+constexpr int kManyRows = 4;  // that share a read of a weight row, where there is more than one
 
-template <class Decode>
-__global__ void linear_kernel(const float* x, int64_t rows, WeightView w, int64_t n, const float* bias,
-                              float* y) {
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarp;
-  if (column >= n) return;
-  const int64_t first = static_cast<int64_t>(blockIdx.y) * kRows;
+/// A part as the kernel takes it. Its blocks are [first_block, first_block of the next one).
+struct PartView {
+  WeightView w, up;
+  const float *bias, *gate;
+  float* y;
+  int64_t n;
+  bool gated, add;
+  int first_block;
+};
+struct PartViews {
+  PartView parts[kMostParts];
+  int count;
+};
+
+__device__ void finish(const PartView& part, int64_t row, int64_t column, float value) {
+  if (part.bias != nullptr) value += part.bias[column];
+  float& y = part.y[row * part.n + column];
+  if (!part.add) {
+    y = value;
+  } else {
+    y += (part.gate == nullptr ? 1.0f : 1.0f / (1.0f + expf(-part.gate[row]))) * value;
+  }
+}
+
+// A warp takes two columns of a part, or one column of its both matrices.
+template <class Decode, int kRows>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    linear_kernel(const float* x, int64_t rows, const __grid_constant__ PartViews views) {
+  __shared__ ActivationTile<kRows> tile;
+  int which = 0;
+  while (which + 1 < views.count && static_cast<int>(blockIdx.x) >= views.parts[which + 1].first_block)
+    ++which;
+  const PartView& part = views.parts[which];
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * kRows, k = part.w.k;
+  const int64_t warp = (static_cast<int64_t>(blockIdx.x) - part.first_block) * kWarps + threadIdx.x / kWarp;
+  const int64_t column = part.gated ? warp : kColumns * warp;
   const float* in[kRows];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) in[i] = first + i < rows ? x + (first + i) * w.k : nullptr;
-  float sums[kRows];
-  warp_dots<Decode, kRows>(w, column, in, sums);
-  if (threadIdx.x % kWarp != 0) return;
+  for (int i = 0; i < kRows; ++i) in[i] = first + i < rows ? x + (first + i) * k : nullptr;
+  const WeightView both[kColumns] = {part.w, part.gated ? part.up : part.w};
+  const int64_t at[kColumns] = {min(column, part.n - 1),
+                                part.gated ? min(column, part.n - 1) : min(column + 1, part.n - 1)};
+  float sums[kColumns][kRows];
+  block_dots<Decode>(tile, in, both, at, column < part.n, sums);
+  if (column >= part.n || threadIdx.x % kWarp != 0) return;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    if (first + i < rows) y[(first + i) * n + column] = bias == nullptr ? sums[i] : sums[i] + bias[column];
+    if (first + i >= rows) continue;
+    if (part.gated) {
+      finish(part, first + i, column, sums[0][i] / (1.0f + expf(-sums[0][i])) * sums[1][i]);
+      continue;
+    }
+    finish(part, first + i, column, sums[0][i]);
+    if (column + 1 < part.n) finish(part, first + i, column + 1, sums[1][i]);
   }
 }
 
@@ -32,8 +72,9 @@ __global__ void embedding_kernel(const int32_t* ids, WeightView w, float* y) {
   for (int64_t c = threadIdx.x; c * kChunk < w.k; c += blockDim.x) {
     const int count = static_cast<int>(min(static_cast<int64_t>(kChunk), w.k - c * kChunk));
     float values[kChunk];
-    Decode::chunk(w, ids[row], c, count, values);
-    for (int i = 0; i < count; ++i) y[row * w.k + c * kChunk + i] = values[i];
+    Decode::template chunk<false>(w, ids[row], c, count, values);
+    const float factor = Decode::factor(w, ids[row], c);
+    for (int i = 0; i < count; ++i) y[row * w.k + c * kChunk + i] = values[i] * factor;
   }
 }
 
@@ -47,14 +88,36 @@ __global__ void split_kernel(const float* x, int64_t n, float* left, float* righ
 
 }  // namespace
 
-void linear(const CudaContext& cuda, const float* x, int64_t rows, const Matrix& w, const float* bias,
-            float* y) {
+void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const LinearParts& parts) {
   if (rows == 0) return;
-  const dim3 grid(blocks_for(w.n, kWarpsPerBlock), blocks_for(rows, kRows));
-  with_decoder(w.format, [&]<class Decode>(Decode) {
-    linear_kernel<Decode>
-        <<<grid, kWarpsPerBlock * kWarp, 0, cuda.stream>>>(x, rows, view_of(w), w.n, bias, y);
-  });
+  for (const LinearPart* first = parts.begin(); first != parts.end();) {
+    // Parts of one format that read x alike go together.
+    PartViews views{};
+    int blocks = 0;
+    const LinearPart* part = first;
+    for (; part != parts.end() && part->w.format == first->w.format && part->w.compute == first->w.compute;
+         ++part) {
+      const bool gated = part->up.data != nullptr;
+      views.parts[views.count++] = {view_of(part->w),
+                                    view_of(part->up),
+                                    part->bias,
+                                    part->gate,
+                                    part->y,
+                                    part->w.n,
+                                    gated,
+                                    part->add,
+                                    blocks};
+      blocks += static_cast<int>(ceil_div(part->w.n, gated ? kWarps : kWarps * kColumns));
+    }
+    with_decoder(first->w.format, [&]<class Decode>(Decode) {
+      const auto launch = [&](auto kernel, int rows_of_block) {
+        const dim3 grid(static_cast<unsigned>(blocks), blocks_for(rows, rows_of_block));
+        kernel<<<grid, kWarps * kWarp, 0, cuda.stream>>>(x, rows, views);
+      };
+      rows == 1 ? launch(linear_kernel<Decode, 1>, 1) : launch(linear_kernel<Decode, kManyRows>, kManyRows);
+    });
+    first = part;
+  }
 }
 
 void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const Matrix& table, float* y) {

@@ -6,6 +6,7 @@ namespace sluice::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kLongRow = 512;
 
 // A warp a row, so that short rows (heads) fill the card as well as long ones.
 __global__ void rms_norm_kernel(const float* x, int64_t rows, int64_t n, const float* weight, float epsilon,
@@ -18,6 +19,24 @@ __global__ void rms_norm_kernel(const float* x, int64_t rows, int64_t n, const f
   for (int64_t i = lane; i < n; i += kWarp) squares = fmaf(in[i], in[i], squares);
   const float factor = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(n) + epsilon);
   for (int64_t i = lane; i < n; i += kWarp) y[row * n + i] = in[i] * factor * weight[i];
+}
+
+// A block a row, for long rows: which of the two it is depends on n alone.
+__global__ void __launch_bounds__(kThreads)
+    long_rms_norm_kernel(const float* x, int64_t n, const float* weight, float epsilon, float* y) {
+  __shared__ float sums[kThreads / kWarp];
+  const float* in = x + static_cast<int64_t>(blockIdx.x) * n;
+  float* out = y + static_cast<int64_t>(blockIdx.x) * n;
+  float squares = 0;
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) squares = fmaf(in[i], in[i], squares);
+  squares = warp_sum(squares);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = squares;
+  __syncthreads();
+  float sum = 0;
+#pragma unroll
+  for (int w = 0; w < kThreads / kWarp; ++w) sum += sums[w];
+  const float factor = 1.0f / sqrtf(sum / static_cast<float>(n) + epsilon);
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) out[i] = in[i] * factor * weight[i];
 }
 
 __global__ void add_kernel(float* x, const float* y, int64_t n) {
@@ -40,6 +59,10 @@ __global__ void silu_kernel(const float* gate, const float* up, int64_t n, float
 void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, const float* weight,
               float epsilon, float* y) {
   if (rows == 0) return;
+  if (n >= kLongRow) {
+    long_rms_norm_kernel<<<static_cast<unsigned>(rows), kThreads, 0, cuda.stream>>>(x, n, weight, epsilon, y);
+    return;
+  }
   rms_norm_kernel<<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(x, rows, n, weight,
                                                                                     epsilon, y);
 }

@@ -7,11 +7,11 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void table_kernel(int64_t first_position, int64_t values, const float* frequencies, int64_t half,
+__global__ void table_kernel(PositionOf position_of, int64_t values, const float* frequencies, int64_t half,
                              float* cos, float* sin) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= values) return;
-  const float angle = static_cast<float>(first_position + i / half) * frequencies[i % half];
+  const float angle = static_cast<float>(position_of(i / half)) * frequencies[i % half];
   cos[i] = cosf(angle);
   sin[i] = sinf(angle);
 }
@@ -31,12 +31,12 @@ __global__ void rope_kernel(float* x, int64_t pairs, int64_t heads, int64_t head
 
 }  // namespace
 
-void rope_table(const CudaContext& cuda, int64_t first_position, int64_t rows, const float* frequencies,
+void rope_table(const CudaContext& cuda, const Positions& positions, int64_t rows, const float* frequencies,
                 int64_t half, float* cos, float* sin) {
   const int64_t n = rows * half;
   if (n == 0) return;
-  table_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(first_position, n, frequencies, half,
-                                                                      cos, sin);
+  table_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(PositionOf(positions), n, frequencies,
+                                                                      half, cos, sin);
 }
 
 void rope(const CudaContext& cuda, float* x, int64_t rows, int64_t heads, int64_t head_dim, const float* cos,

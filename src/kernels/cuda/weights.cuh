@@ -14,50 +14,73 @@ namespace sluice::cuda {
 constexpr int kChunk = 16;  // values
 
 /// Where the numbers and scales of a matrix lie; what a kernel takes by value. In bf16 a global multiplies
-/// finished sums; the other scales multiply each number, as in f32.
+/// finished sums; the other scales multiply sums of sixteen.
 struct WeightView {
   const void* data;
   const void* scale;
   float global;
   int64_t k;
   bool bf16 = false;
-  /// Of numbers, and of finished sums.
+  bool aligned = false;  // every chunk is whole and begins where its widest load may
+  /// Of the scales of chunks, and of finished sums.
   __host__ __device__ float number_factor() const { return bf16 ? 1.0f : global; }
   __host__ __device__ float sum_factor() const { return bf16 ? global : 1.0f; }
 };
+inline bool is_aligned(const void* data, int64_t k) {
+  return k % (2 * kChunk) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
 inline WeightView view_of(const Matrix& w) {
-  return {w.data, w.scale, w.global, w.k, w.compute == Compute::kBf16};
+  return {w.data, w.scale, w.global, w.k, w.compute == Compute::kBf16, is_aligned(w.data, w.k)};
 }
 
 __device__ inline float rounded_to_bf16(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
 
+/// Decoders of a format have
+///   chunk(w, row, chunk, count, values): numbers [16 * chunk, 16 * chunk + count) of row `row`; the rest of
+///     `values` is 0. kAligned: w.aligned, and count is 16.
+///   factor(w, row, chunk): what multiplies the sum of a chunk's products.
 template <WeightFormat>
 struct Decoder;
 
+struct NoFactor {
+  __device__ static float factor(const WeightView&, int64_t, int64_t) { return 1.0f; }
+};
+
 template <>
-struct Decoder<WeightFormat::kF32> {
-  /// Values [16 * chunk, 16 * chunk + count) of row `row`; the rest of `values` is 0.
+struct Decoder<WeightFormat::kF32> : NoFactor {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
     const float* from = static_cast<const float*>(w.data) + row * w.k + chunk * kChunk;
+    if (kAligned) {
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      const float value = i < count ? from[i] : 0.0f;
-      values[i] = w.bf16 ? rounded_to_bf16(value) : value;
+      for (int i = 0; i < kChunk / 4; ++i) {
+        const float4 read = __ldg(reinterpret_cast<const float4*>(from) + i);
+        values[4 * i] = read.x;
+        values[4 * i + 1] = read.y;
+        values[4 * i + 2] = read.z;
+        values[4 * i + 3] = read.w;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) values[i] = i < count ? from[i] : 0.0f;
     }
+    if (!w.bf16) return;
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
   }
 };
 
-// Two bytes a value. Rows are read in 16-byte pieces where they begin at multiples of 16 bytes.
-template <class Half>
+// Two bytes a value.
+template <class Half, bool kAligned>
 __device__ void decode_halves(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
   const Half* from = static_cast<const Half*>(w.data) + row * w.k + chunk * kChunk;
-  if (count == kChunk && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+  if (kAligned) {
     union {
       uint4 bytes[2];
       Half halves[kChunk];
     } read;
-    read.bytes[0] = reinterpret_cast<const uint4*>(from)[0];
-    read.bytes[1] = reinterpret_cast<const uint4*>(from)[1];
+    read.bytes[0] = __ldg(reinterpret_cast<const uint4*>(from));
+    read.bytes[1] = __ldg(reinterpret_cast<const uint4*>(from) + 1);
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) values[i] = static_cast<float>(read.halves[i]);
     return;
@@ -67,34 +90,44 @@ __device__ void decode_halves(const WeightView& w, int64_t row, int64_t chunk, i
 }
 
 template <>
-struct Decoder<WeightFormat::kBf16> {
+struct Decoder<WeightFormat::kBf16> : NoFactor {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_halves<__nv_bfloat16>(w, row, chunk, count, values);
+    decode_halves<__nv_bfloat16, kAligned>(w, row, chunk, count, values);
   }
 };
 
 template <>
-struct Decoder<WeightFormat::kF16> {
+struct Decoder<WeightFormat::kF16> : NoFactor {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_halves<__half>(w, row, chunk, count, values);
+    decode_halves<__half, kAligned>(w, row, chunk, count, values);
     if (!w.bf16) return;
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
   }
 };
 
-/// e2m1: sign, two bits of exponent with bias 1, one of mantissa. As the upper bits of an f32 they give the
-/// value times 2^-126, subnormals too.
-__device__ inline float e2m1(uint32_t code) {
-  return __uint_as_float((code & 7u) << 22 | (code & 8u) << 28) * 0x1p126f;
-}
-
-__device__ inline void decode_fp4(uint2 codes, float scale, float* values) {
+/// Eight e2m1 codes (sign, two bits of exponent with bias 1, one of mantissa). Their bits are an f16's upper
+/// ones, whose value is 2^-14 of theirs, subnormals too.
+__device__ inline void decode_e2m1(uint32_t codes, float* values) {
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    values[i] = e2m1(codes.x >> (4 * i) & 15u) * scale;
-    values[i + 8] = e2m1(codes.y >> (4 * i) & 15u) * scale;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t two = codes >> (4 * i);  // codes i and i + 4
+    const uint32_t halves = (two & 0x00070007u) << 9 | (two & 0x00080008u) << 12;
+    __half2 pair;
+    memcpy(&pair, &halves, sizeof(pair));
+    const float2 read = __half22float2(pair);
+    values[i] = read.x;
+    values[i + 4] = read.y;
   }
+}
+constexpr float kE2m1Scale = 0x1p14f;
+
+__device__ inline void decode_fp4(const void* data, int64_t chunk, float* values) {
+  const uint2 codes = __ldg(static_cast<const uint2*>(data) + chunk);
+  decode_e2m1(codes.x, values);
+  decode_e2m1(codes.y, values + 8);
 }
 
 __device__ inline float e4m3(uint8_t code) {
@@ -105,57 +138,70 @@ __device__ inline float e4m3(uint8_t code) {
 
 template <>
 struct Decoder<WeightFormat::kNvfp4> {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* values) {
-    const int64_t group = row * (w.k / kChunk) + chunk;
-    const float scale = e4m3(static_cast<const uint8_t*>(w.scale)[group]) * w.number_factor();
-    decode_fp4(static_cast<const uint2*>(w.data)[group], scale, values);
+    decode_fp4(w.data, row * (w.k / kChunk) + chunk, values);
+  }
+  __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
+    return e4m3(static_cast<const uint8_t*>(w.scale)[row * (w.k / kChunk) + chunk]) *
+           (w.number_factor() * kE2m1Scale);
   }
 };
 
 // A byte a value; one scale for the whole piece, since sixteen values never cross a block of 128.
-__device__ inline void decode_fp8(const WeightView& w, int64_t row, int64_t chunk, int count, float scale,
-                                  float* values) {
+template <bool kAligned>
+__device__ void decode_fp8(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
   const uint8_t* from = static_cast<const uint8_t*>(w.data) + row * w.k + chunk * kChunk;
-  if (count == kChunk && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+  if (kAligned) {
     union {
       uint4 bytes;
       uint8_t codes[kChunk];
     } read;
-    read.bytes = *reinterpret_cast<const uint4*>(from);
+    read.bytes = __ldg(reinterpret_cast<const uint4*>(from));
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = e4m3(read.codes[i]) * scale;
+    for (int i = 0; i < kChunk; ++i) values[i] = e4m3(read.codes[i]);
     return;
   }
 #pragma unroll
-  for (int i = 0; i < kChunk; ++i) values[i] = i < count ? e4m3(from[i]) * scale : 0.0f;
+  for (int i = 0; i < kChunk; ++i) values[i] = i < count ? e4m3(from[i]) : 0.0f;
 }
 
 template <>
 struct Decoder<WeightFormat::kFp8Block> {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
+    decode_fp8<kAligned>(w, row, chunk, count, values);
+  }
+  __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
     const int64_t blocks = (w.k + kFp8BlockSize - 1) / kFp8BlockSize;
-    const int64_t at = row / kFp8BlockSize * blocks + chunk * kChunk / kFp8BlockSize;
-    decode_fp8(w, row, chunk, count, static_cast<const float*>(w.scale)[at], values);
+    return static_cast<const float*>(w.scale)[row / kFp8BlockSize * blocks + chunk * kChunk / kFp8BlockSize];
   }
 };
 
 template <>
 struct Decoder<WeightFormat::kFp8Row> {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_fp8(w, row, chunk, count, static_cast<const float*>(w.scale)[row], values);
+    decode_fp8<kAligned>(w, row, chunk, count, values);
+  }
+  __device__ static float factor(const WeightView& w, int64_t row, int64_t) {
+    return static_cast<const float*>(w.scale)[row];
   }
 };
 
 template <>
 struct Decoder<WeightFormat::kMxfp4> {
+  template <bool kAligned>
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* values) {
-    const int64_t piece = row * (w.k / kChunk) + chunk;
-    const uint8_t code = static_cast<const uint8_t*>(w.scale)[piece / 2];
+    decode_fp4(w.data, row * (w.k / kChunk) + chunk, values);
+  }
+  __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
+    const uint8_t code = static_cast<const uint8_t*>(w.scale)[(row * (w.k / kChunk) + chunk) / 2];
     // e8m0: 2^(code - 127); 255 is NaN, 0 is a subnormal.
     const float scale = code == 255 ? __uint_as_float(0x7fc00000u)
                         : code == 0 ? 0x1p-127f
-                                    : __uint_as_float(code << 23);
-    decode_fp4(static_cast<const uint2*>(w.data)[piece], scale, values);
+                                    : __uint_as_float(static_cast<uint32_t>(code) << 23);
+    return scale * kE2m1Scale;
   }
 };
 

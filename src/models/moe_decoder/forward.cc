@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "kernels/attention.h"
+#include "kernels/generated_routes.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -28,13 +29,13 @@ struct Workspace {
   std::vector<Buffer> buffers;
   float *h, *branch;                // [rows, H]: normalised input, what a block adds
   float *q, *k, *v, *attended;      // [rows, heads * d], [rows, kv_heads * d] twice, [rows, heads * d]
-  float* router_logits;             // [rows, 2E]
   float *own_logits, *next_logits;  // [rows, E] each, apart
   int32_t* expert_ids;              // [rows, K]
   float* expert_weights;            // [rows, K]
   float *activations, *outputs;     // [rows * K, expert intermediate], [rows * K, H]
-  float* dense;                     // [rows, 3 * the wider of dense and shared intermediate]
+  float* dense;                     // [rows, the wider of dense and shared intermediate]
   float* shared_gate;               // [rows]
+  float* partials;                  // [attention_partials]: of a device with memory of its own, else null
 
   Workspace(Device& device, const DecoderConfig& c, int64_t rows) {
     const auto floats = [&](int64_t width) {
@@ -46,7 +47,6 @@ struct Workspace {
     k = floats(c.kv_heads * c.head_dim);
     v = floats(c.kv_heads * c.head_dim);
     attended = floats(c.heads * c.head_dim);
-    router_logits = floats(2 * c.experts);
     own_logits = floats(c.experts);
     next_logits = floats(c.experts);
     expert_ids =
@@ -54,8 +54,12 @@ struct Workspace {
     expert_weights = floats(c.top_k);
     activations = floats(c.top_k * c.expert_intermediate);
     outputs = floats(c.top_k * c.hidden);
-    dense = floats(3 * std::max(c.dense_intermediate, c.shared_intermediate));
+    dense = floats(std::max(c.dense_intermediate, c.shared_intermediate));
     shared_gate = floats(1);
+    partials = nullptr;
+    if (device.backend() == Backend::kHost) return;
+    const int64_t n = attention_partials(c.heads, c.head_dim);
+    partials = buffers.emplace_back(device.allocate_array<float>(n, "workspace")).as<float>();
   }
 };
 
@@ -76,6 +80,8 @@ ModelInfo info_of(const DecoderConfig& c, Compute compute) {
   return info;
 }
 
+Positions positions_of(const Batch& b) { return {b.first_position, b.positions()}; }
+
 class MoeDecoder final : public Model {
  public:
   MoeDecoder(const Checkpoint& checkpoint, const DecoderConfig& config, Device& device,
@@ -86,6 +92,7 @@ class MoeDecoder final : public Model {
         weights_(
             moe_decoder::read_weights(checkpoint, config_, device, *load_stream_, options, expert_order)),
         max_rows_(options.max_rows),
+        generated_(options.generated_routes),
         workspace_(device, config_, options.max_rows) {
     fill_info(options.compute);
   }
@@ -102,7 +109,7 @@ class MoeDecoder final : public Model {
   void embed(Stream& stream, Batch& b) override {
     SLUICE_CHECK(b.rows >= 1 && b.rows <= max_rows_ && b.first_row + b.rows <= b.memory->max_rows);
     embedding(stream, b.ids(), b.rows, weights_.embedding, b.x());
-    rope_table(stream, b.first_position, b.rows, weights_.rope_frequencies, config_.head_dim / 2, b.cos(),
+    rope_table(stream, positions_of(b), b.rows, weights_.rope_frequencies, config_.head_dim / 2, b.cos(),
                b.sin());
   }
 
@@ -113,12 +120,11 @@ class MoeDecoder final : public Model {
     Workspace& w = workspace_;
     rms_norm(stream, b.x(), b.rows, c.hidden, layer.input_norm, c.rms_epsilon, w.h);
     attention_block(stream, layer.attention, b, b.cache->layer(l));
-    add(stream, b.x(), w.branch, b.rows * c.hidden);
     float* h = layer.moe && b.moe_x() != nullptr ? b.moe_x() : w.h;
     rms_norm(stream, b.x(), b.rows, c.hidden, layer.post_attention_norm, c.rms_epsilon, h);
     if (layer.moe) return route(stream, *layer.moe, b, h, experts);
-    dense_block(stream, *layer.dense, w.h, b.rows, c.dense_intermediate);
-    add(stream, b.x(), w.branch, b.rows * c.hidden);
+    linear_parts(stream, w.h, b.rows, {{.w = layer.dense->gate, .y = w.dense, .up = layer.dense->up}});
+    linear_parts(stream, w.dense, b.rows, {{.w = layer.dense->down, .y = b.x(), .add = true}});
     return std::nullopt;
   }
 
@@ -137,9 +143,10 @@ class MoeDecoder final : public Model {
   void attention_block(Stream& stream, const moe_decoder::Attention& a, const Batch& b, const KvLayer& kv) {
     const DecoderConfig& c = config_;
     Workspace& w = workspace_;
-    linear(stream, w.h, b.rows, a.q, a.q_bias, w.q);
-    linear(stream, w.h, b.rows, a.k, a.k_bias, w.k);
-    linear(stream, w.h, b.rows, a.v, a.v_bias, w.v);
+    linear_parts(stream, w.h, b.rows,
+                 {{.w = a.q, .bias = a.q_bias, .y = w.q},
+                  {.w = a.k, .bias = a.k_bias, .y = w.k},
+                  {.w = a.v, .bias = a.v_bias, .y = w.v}});
     if (c.qk_norm == QkNorm::kEachHead) {
       rms_norm(stream, w.q, b.rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
       rms_norm(stream, w.k, b.rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
@@ -149,10 +156,10 @@ class MoeDecoder final : public Model {
     }
     rope(stream, w.q, b.rows, c.heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
     rope(stream, w.k, b.rows, c.kv_heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
-    kv_store(stream, w.k, w.v, b.rows, b.first_position, kv);
+    kv_store(stream, w.k, w.v, b.rows, positions_of(b), kv);
     const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-    attention(stream, w.q, b.rows, c.heads, b.first_position, scale, kv, w.attended);
-    linear(stream, w.attended, b.rows, a.o, a.o_bias, w.branch);
+    attention(stream, w.q, b.rows, c.heads, positions_of(b), scale, kv, w.partials, w.attended);
+    linear_parts(stream, w.attended, b.rows, {{.w = a.o, .bias = a.o_bias, .y = b.x(), .add = true}});
   }
 
   MoeBlock route(Stream& stream, const moe_decoder::MoeMlp& moe, const Batch& b, const float* h,
@@ -165,11 +172,19 @@ class MoeDecoder final : public Model {
     const bool ahead = experts.wants_lookahead() && moe.stacked.n > c.experts;
     Stream& next = ahead ? experts.fork_lookahead(stream) : stream;
     if (ahead && &next == &stream) {
-      linear(stream, h, b.rows, moe.stacked, nullptr, w.router_logits);
-      split_columns(stream, w.router_logits, b.rows, c.experts, w.own_logits, w.next_logits);
+      linear_parts(stream, h, b.rows,
+                   {{.w = moe.router, .y = w.own_logits}, {.w = moe.next_router, .y = w.next_logits}});
     } else {
       if (ahead) linear(next, h, b.rows, moe.next_router, nullptr, w.next_logits);
       linear(stream, h, b.rows, moe.router, nullptr, w.own_logits);
+    }
+    if (generated_) {
+      generate_router_logits(stream, *generated_, moe.index, b.ids(), b.positions(), b.rows, c.experts, false,
+                             w.own_logits);
+      if (ahead) {
+        generate_router_logits(next, *generated_, moe.index + 1, b.ids(), b.positions(), b.rows, c.experts,
+                               true, w.next_logits);
+      }
     }
     router_top_k(stream, w.own_logits, b.rows, c.experts, c.top_k, c.renormalise, ids, weights);
     MoeBlock block;
@@ -190,20 +205,11 @@ class MoeDecoder final : public Model {
   void shared_expert(Stream& stream, const moe_decoder::SharedExpert& shared, const Batch& b,
                      const float* h) {
     Workspace& w = workspace_;
-    linear(stream, h, b.rows, shared.gate, nullptr, w.shared_gate);
-    dense_block(stream, shared.mlp, h, b.rows, config_.shared_intermediate);
-    add_gated(stream, b.x(), w.branch, w.shared_gate, b.rows, config_.hidden);
-  }
-
-  /// Into w.branch. h [rows, H].
-  void dense_block(Stream& stream, const moe_decoder::DenseMlp& mlp, const float* h, int64_t rows,
-                   int64_t width) {
-    Workspace& w = workspace_;
-    float *gate = w.dense, *up = gate + rows * width, *product = up + rows * width;
-    linear(stream, h, rows, mlp.gate, nullptr, gate);
-    linear(stream, h, rows, mlp.up, nullptr, up);
-    silu_and_multiply(stream, gate, up, rows * width, product);
-    linear(stream, product, rows, mlp.down, nullptr, w.branch);
+    linear_parts(
+        stream, h, b.rows,
+        {{.w = shared.gate, .y = w.shared_gate}, {.w = shared.mlp.gate, .y = w.dense, .up = shared.mlp.up}});
+    linear_parts(stream, w.dense, b.rows,
+                 {{.w = shared.mlp.down, .y = b.x(), .add = true, .gate = w.shared_gate}});
   }
 
   void fill_info(Compute compute) {
@@ -224,6 +230,7 @@ class MoeDecoder final : public Model {
   const std::unique_ptr<Stream> load_stream_;
   const Weights weights_;
   const int64_t max_rows_;
+  const std::optional<RouteGenerator> generated_;
   Workspace workspace_;
   ModelInfo info_;
 };
