@@ -30,7 +30,8 @@ struct Prompt {
     return found == model.device->host_waits().end() ? 0 : found->second;
   }
 
-  MatrixModel model{"qwen3_moe"};
+  MatrixModel model{"qwen3_moe", std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/qwen3_moe",
+                    Compute::kF32};
   Runtime runtime;
   Session session;
 };
