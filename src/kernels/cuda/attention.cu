@@ -167,6 +167,8 @@ struct AttentionCall {
 template <int kPerLane, bool kVector, bool kSplit, class Value>
 __global__ void __launch_bounds__(kWarps* kWarp) attention_kernel(const AttentionCall c) {
   __shared__ Joined<kPerLane> joined;
+  let_next_begin();
+  wait_for_previous();
   const int64_t row = blockIdx.y, head = blockIdx.x;
   const int dim = static_cast<int>(c.cache.head_dim), t = static_cast<int>(threadIdx.x);
   const int64_t kv_head = head / (c.heads / c.cache.kv_heads), at = (row * c.heads + head) * dim;
@@ -212,11 +214,11 @@ template <int kPerLane, bool kVector, class Value>
 void launch_attention(const CudaContext& cuda, const AttentionCall& call, int64_t rows, int segments) {
   const dim3 grid(static_cast<unsigned>(call.heads), static_cast<unsigned>(rows));
   if (segments == 1) {
-    attention_kernel<kPerLane, kVector, false, Value><<<grid, kWarps * kWarp, 0, cuda.stream>>>(call);
+    launch_behind(attention_kernel<kPerLane, kVector, false, Value>, grid, kWarps * kWarp, cuda.stream, call);
     return;
   }
   const dim3 split(grid.x, grid.y, static_cast<unsigned>(segments));
-  attention_kernel<kPerLane, kVector, true, Value><<<split, kWarps * kWarp, 0, cuda.stream>>>(call);
+  launch_behind(attention_kernel<kPerLane, kVector, true, Value>, split, kWarps * kWarp, cuda.stream, call);
   join_kernel<<<grid, static_cast<unsigned>(call.cache.head_dim), 0, cuda.stream>>>(call, segments);
 }
 

@@ -80,6 +80,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     gate_up_kernel(const float* x, ExpertRoutes routes, ExpertView experts, int32_t low, int32_t high,
                    float* activations) {
   __shared__ ActivationTile<kPairs> tile;
+  let_next_begin();
+  wait_for_previous();
   Group<kPairs> group;
   if (!group_of(routes, experts, low, high, group)) return;
   const int64_t inner = experts.layout.intermediate, hidden = experts.layout.hidden;
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const WeightView both[2] = {matrix_of(experts, group.expert, 0), matrix_of(experts, group.expert, 1)};
   const int64_t at[2] = {column, column};
   float sums[2][kPairs];
-  block_dots<Decode>(tile, in, both, at, column < inner, sums);
+  block_dots<Decode>(tile, in, both, at, column < inner, sums, [] {});
   if (column >= inner || threadIdx.x % kWarp != 0) return;
 #pragma unroll
   for (int i = 0; i < kPairs; ++i) {
@@ -107,6 +109,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     down_kernel(ExpertRoutes routes, ExpertView experts, int32_t low, int32_t high, const float* activations,
                 float* outputs) {
   __shared__ ActivationTile<kPairs> tile;
+  let_next_begin();
+  wait_for_previous();
   Group<kPairs> group;
   if (!group_of(routes, experts, low, high, group)) return;
   const int64_t inner = experts.layout.intermediate, hidden = experts.layout.hidden;
@@ -121,7 +125,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
   for (int col = 0; col < kDownColumns; ++col) at[col] = min(column + col, hidden - 1);
   float sums[kDownColumns][kPairs];
-  block_dots<Decode>(tile, in, all, at, column < hidden, sums);
+  block_dots<Decode>(tile, in, all, at, column < hidden, sums, [] {});
   if (threadIdx.x % kWarp != 0) return;
 #pragma unroll
   for (int col = 0; col < kDownColumns; ++col) {
@@ -134,6 +138,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 }
 
 __global__ void sums_kernel(const float* outputs, ExpertRoutes routes, int64_t hidden, float* y) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t row = blockIdx.y;
   const int64_t j = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (j >= hidden) return;
@@ -159,8 +165,10 @@ void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes
   const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarps * kDownColumns), y);
   with_decoder(experts.layout.format, [&]<class Decode>(Decode) {
     const auto launch = [&](auto gate_up, auto down) {
-      gate_up<<<inner_grid, kWarps * kWarp, 0, cuda.stream>>>(x, routes, view, first, last, activations);
-      down<<<hidden_grid, kWarps * kWarp, 0, cuda.stream>>>(routes, view, first, last, activations, outputs);
+      launch_behind(gate_up, inner_grid, kWarps * kWarp, cuda.stream, x, routes, view, first, last,
+                    activations);
+      launch_behind(down, hidden_grid, kWarps * kWarp, cuda.stream, routes, view, first, last, activations,
+                    outputs);
     };
     // A row's experts differ, so pairs of one row share nothing.
     routes.rows == 1 ? launch(gate_up_kernel<Decode, 1>, down_kernel<Decode, 1>)
@@ -172,7 +180,7 @@ void expert_sums(const CudaContext& cuda, const float* outputs, const ExpertRout
                  float* y) {
   if (routes.rows == 0) return;
   const dim3 grid(blocks_for(hidden, 256), static_cast<unsigned>(routes.rows));
-  sums_kernel<<<grid, 256, 0, cuda.stream>>>(outputs, routes, hidden, y);
+  launch_behind(sums_kernel, grid, 256, cuda.stream, outputs, routes, hidden, y);
 }
 
 }  // namespace sluice::cuda

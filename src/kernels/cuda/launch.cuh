@@ -17,6 +17,36 @@ inline unsigned blocks_for(int64_t items, int64_t per_block) {
   return static_cast<unsigned>(ceil_div(items, per_block));
 }
 
+/// Launches a kernel that may begin while the one before it on the stream ends (from compute capability 9.0
+/// on, programmatic dependent launch): it calls wait_for_previous() in every block, before it reads or writes
+/// anything that another kernel writes or reads.
+template <class... Parameters, class... Arguments>
+void launch_behind(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream,
+                   Arguments... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel,
+                     static_cast<Parameters>(arguments)...);  // its error is the caller's last one
+}
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+/// The kernel behind this one may begin.
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 /// Positions as a kernel takes them.
 struct PositionOf {
   int64_t first;

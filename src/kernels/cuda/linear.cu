@@ -38,6 +38,7 @@ template <class Decode, int kRows>
 __global__ void __launch_bounds__(kWarps* kWarp)
     linear_kernel(const float* x, int64_t rows, const __grid_constant__ PartViews views) {
   __shared__ ActivationTile<kRows> tile;
+  let_next_begin();
   int which = 0;
   while (which + 1 < views.count && static_cast<int>(blockIdx.x) >= views.parts[which + 1].first_block)
     ++which;
@@ -52,7 +53,9 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const int64_t at[kColumns] = {min(column, part.n - 1),
                                 part.gated ? min(column, part.n - 1) : min(column + 1, part.n - 1)};
   float sums[kColumns][kRows];
-  block_dots<Decode>(tile, in, both, at, column < part.n, sums);
+  block_dots<Decode>(tile, in, both, at, column < part.n, sums, [] {
+    wait_for_previous();  // weights never change
+  });
   if (column >= part.n || threadIdx.x % kWarp != 0) return;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -72,7 +75,7 @@ __global__ void embedding_kernel(const int32_t* ids, WeightView w, float* y) {
   for (int64_t c = threadIdx.x; c * kChunk < w.k; c += blockDim.x) {
     const int count = static_cast<int>(min(static_cast<int64_t>(kChunk), w.k - c * kChunk));
     float values[kChunk];
-    Decode::template chunk<false>(w, ids[row], c, count, values);
+    Decode::chunk(w, ids[row], c, count, values);
     const float factor = Decode::factor(w, ids[row], c);
     for (int i = 0; i < count; ++i) y[row * w.k + c * kChunk + i] = values[i] * factor;
   }
@@ -112,7 +115,7 @@ void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const L
     with_decoder(first->w.format, [&]<class Decode>(Decode) {
       const auto launch = [&](auto kernel, int rows_of_block) {
         const dim3 grid(static_cast<unsigned>(blocks), blocks_for(rows, rows_of_block));
-        kernel<<<grid, kWarps * kWarp, 0, cuda.stream>>>(x, rows, views);
+        launch_behind(kernel, grid, kWarps * kWarp, cuda.stream, x, rows, views);
       };
       rows == 1 ? launch(linear_kernel<Decode, 1>, 1) : launch(linear_kernel<Decode, kManyRows>, kManyRows);
     });

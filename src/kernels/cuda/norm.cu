@@ -25,6 +25,8 @@ __global__ void rms_norm_kernel(const float* x, int64_t rows, int64_t n, const f
 __global__ void __launch_bounds__(kThreads)
     long_rms_norm_kernel(const float* x, int64_t n, const float* weight, float epsilon, float* y) {
   __shared__ float sums[kThreads / kWarp];
+  let_next_begin();
+  wait_for_previous();
   const float* in = x + static_cast<int64_t>(blockIdx.x) * n;
   float* out = y + static_cast<int64_t>(blockIdx.x) * n;
   float squares = 0;
@@ -40,6 +42,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void add_kernel(float* x, const float* y, int64_t n) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < n) x[i] += y[i];
 }
@@ -60,7 +64,8 @@ void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, 
               float epsilon, float* y) {
   if (rows == 0) return;
   if (n >= kLongRow) {
-    long_rms_norm_kernel<<<static_cast<unsigned>(rows), kThreads, 0, cuda.stream>>>(x, n, weight, epsilon, y);
+    launch_behind(long_rms_norm_kernel, static_cast<unsigned>(rows), kThreads, cuda.stream, x, n, weight,
+                  epsilon, y);
     return;
   }
   rms_norm_kernel<<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(x, rows, n, weight,
@@ -68,7 +73,7 @@ void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, 
 }
 
 void add(const CudaContext& cuda, float* x, const float* y, int64_t n) {
-  if (n > 0) add_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(x, y, n);
+  if (n > 0) launch_behind(add_kernel, blocks_for(n, kThreads), kThreads, cuda.stream, x, y, n);
 }
 
 void add_gated(const CudaContext& cuda, float* x, const float* y, const float* gate, int64_t rows,

@@ -18,6 +18,8 @@ __global__ void table_kernel(PositionOf position_of, int64_t values, const float
 
 __global__ void rope_kernel(float* x, int64_t pairs, int64_t heads, int64_t head_dim, const float* cos,
                             const float* sin, int64_t half) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= pairs) return;
   const int64_t at = i % half, head = i / half, row = head / heads;
@@ -43,7 +45,8 @@ void rope(const CudaContext& cuda, float* x, int64_t rows, int64_t heads, int64_
           const float* sin, int64_t half) {
   const int64_t n = rows * heads * half;
   if (n == 0) return;
-  rope_kernel<<<blocks_for(n, kThreads), kThreads, 0, cuda.stream>>>(x, n, heads, head_dim, cos, sin, half);
+  launch_behind(rope_kernel, blocks_for(n, kThreads), kThreads, cuda.stream, x, n, heads, head_dim, cos, sin,
+                half);
 }
 
 }  // namespace sluice::cuda

@@ -15,6 +15,8 @@ constexpr int kThreads = 128;
 template <int kPerLane>
 __global__ void router_kernel(const float* logits, int64_t rows, int experts, int k, bool renormalise,
                               int32_t* ids, float* weights) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -50,8 +52,8 @@ void router_top_k(const CudaContext& cuda, const float* logits, int64_t rows, in
   SLUICE_CHECK(experts <= kMostScoresPerLane * kWarp);
   if (rows == 0) return;
   with_scores_per_lane(experts, [&](auto per_lane) {
-    router_kernel<per_lane.value><<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(
-        logits, rows, static_cast<int>(experts), static_cast<int>(k), renormalise, ids, weights);
+    launch_behind(router_kernel<per_lane.value>, blocks_for(rows, kThreads / kWarp), kThreads, cuda.stream,
+                  logits, rows, static_cast<int>(experts), static_cast<int>(k), renormalise, ids, weights);
   });
 }
 

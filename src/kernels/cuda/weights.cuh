@@ -5,6 +5,10 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
 #include "base/error.h"
 #include "checkpoint/weight_format.h"
 #include "kernels/matrix.h"
@@ -35,10 +39,37 @@ inline WeightView view_of(const Matrix& w) {
 
 __device__ inline float rounded_to_bf16(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
 
+__device__ inline void round_if(bool bf16, float* values) {
+  if (!bf16) return;
+#pragma unroll
+  for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
+}
+
+/// 16 * kCount bytes of a matrix.
+template <int kCount>
+struct Words {
+  uint32_t words[4 * kCount];
+};
+template <int kCount>
+__device__ Words<kCount> read_words(const WeightView& w, int64_t offset) {
+  const auto* from = reinterpret_cast<const uint4*>(static_cast<const std::byte*>(w.data) + offset);
+  Words<kCount> read;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const uint4 four = __ldg(from + i);
+    read.words[4 * i] = four.x;
+    read.words[4 * i + 1] = four.y;
+    read.words[4 * i + 2] = four.z;
+    read.words[4 * i + 3] = four.w;
+  }
+  return read;
+}
+
 /// Decoders of a format have
 ///   chunk(w, row, chunk, count, values): numbers [16 * chunk, 16 * chunk + count) of row `row`; the rest of
-///     `values` is 0. kAligned: w.aligned, and count is 16.
+///     `values` is 0.
 ///   factor(w, row, chunk): what multiplies the sum of a chunk's products.
+///   read(w, row, chunk): the bytes of a chunk, where w.aligned; values(bytes, values) decodes them.
 template <WeightFormat>
 struct Decoder;
 
@@ -48,65 +79,48 @@ struct NoFactor {
 
 template <>
 struct Decoder<WeightFormat::kF32> : NoFactor {
-  template <bool kAligned>
+  using Bytes = Words<4>;
+  __device__ static Bytes read(const WeightView& w, int64_t row, int64_t chunk) {
+    return read_words<4>(w, (row * w.k + chunk * kChunk) * 4);
+  }
+  __device__ static void values(const WeightView& w, const Bytes& bytes, float* values) {
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) values[i] = __uint_as_float(bytes.words[i]);
+    round_if(w.bf16, values);
+  }
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
     const float* from = static_cast<const float*>(w.data) + row * w.k + chunk * kChunk;
-    if (kAligned) {
 #pragma unroll
-      for (int i = 0; i < kChunk / 4; ++i) {
-        const float4 read = __ldg(reinterpret_cast<const float4*>(from) + i);
-        values[4 * i] = read.x;
-        values[4 * i + 1] = read.y;
-        values[4 * i + 2] = read.z;
-        values[4 * i + 3] = read.w;
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i) values[i] = i < count ? from[i] : 0.0f;
-    }
-    if (!w.bf16) return;
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
+    for (int i = 0; i < kChunk; ++i) values[i] = i < count ? from[i] : 0.0f;
+    round_if(w.bf16, values);
   }
 };
 
 // Two bytes a value.
-template <class Half, bool kAligned>
-__device__ void decode_halves(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-  const Half* from = static_cast<const Half*>(w.data) + row * w.k + chunk * kChunk;
-  if (kAligned) {
-    union {
-      uint4 bytes[2];
-      Half halves[kChunk];
-    } read;
-    read.bytes[0] = __ldg(reinterpret_cast<const uint4*>(from));
-    read.bytes[1] = __ldg(reinterpret_cast<const uint4*>(from) + 1);
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = static_cast<float>(read.halves[i]);
-    return;
+template <class Half>
+struct HalvesDecoder : NoFactor {
+  using Bytes = Words<2>;
+  __device__ static Bytes read(const WeightView& w, int64_t row, int64_t chunk) {
+    return read_words<2>(w, (row * w.k + chunk * kChunk) * 2);
   }
+  __device__ static void values(const WeightView& w, const Bytes& bytes, float* values) {
+    Half halves[kChunk];
+    memcpy(halves, bytes.words, sizeof(halves));
 #pragma unroll
-  for (int i = 0; i < kChunk; ++i) values[i] = i < count ? static_cast<float>(from[i]) : 0.0f;
-}
-
-template <>
-struct Decoder<WeightFormat::kBf16> : NoFactor {
-  template <bool kAligned>
+    for (int i = 0; i < kChunk; ++i) values[i] = static_cast<float>(halves[i]);
+    round_if(w.bf16 && !std::is_same_v<Half, __nv_bfloat16>, values);
+  }
   __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_halves<__nv_bfloat16, kAligned>(w, row, chunk, count, values);
+    const Half* from = static_cast<const Half*>(w.data) + row * w.k + chunk * kChunk;
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) values[i] = i < count ? static_cast<float>(from[i]) : 0.0f;
+    round_if(w.bf16 && !std::is_same_v<Half, __nv_bfloat16>, values);
   }
 };
-
 template <>
-struct Decoder<WeightFormat::kF16> : NoFactor {
-  template <bool kAligned>
-  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_halves<__half, kAligned>(w, row, chunk, count, values);
-    if (!w.bf16) return;
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = rounded_to_bf16(values[i]);
-  }
-};
+struct Decoder<WeightFormat::kBf16> : HalvesDecoder<__nv_bfloat16> {};
+template <>
+struct Decoder<WeightFormat::kF16> : HalvesDecoder<__half> {};
 
 /// Eight e2m1 codes (sign, two bits of exponent with bias 1, one of mantissa). Their bits are an f16's upper
 /// ones, whose value is 2^-14 of theirs, subnormals too.
@@ -124,11 +138,22 @@ __device__ inline void decode_e2m1(uint32_t codes, float* values) {
 }
 constexpr float kE2m1Scale = 0x1p14f;
 
-__device__ inline void decode_fp4(const void* data, int64_t chunk, float* values) {
-  const uint2 codes = __ldg(static_cast<const uint2*>(data) + chunk);
-  decode_e2m1(codes.x, values);
-  decode_e2m1(codes.y, values + 8);
-}
+/// Half a byte a value.
+struct Fp4Decoder {
+  struct Bytes {
+    uint2 codes;
+  };
+  __device__ static Bytes read(const WeightView& w, int64_t row, int64_t chunk) {
+    return {__ldg(static_cast<const uint2*>(w.data) + row * (w.k / kChunk) + chunk)};
+  }
+  __device__ static void values(const WeightView&, const Bytes& bytes, float* values) {
+    decode_e2m1(bytes.codes.x, values);
+    decode_e2m1(bytes.codes.y, values + 8);
+  }
+  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* out) {
+    values(w, read(w, row, chunk), out);
+  }
+};
 
 __device__ inline float e4m3(uint8_t code) {
   __nv_fp8_e4m3 value;
@@ -137,11 +162,7 @@ __device__ inline float e4m3(uint8_t code) {
 }
 
 template <>
-struct Decoder<WeightFormat::kNvfp4> {
-  template <bool kAligned>
-  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* values) {
-    decode_fp4(w.data, row * (w.k / kChunk) + chunk, values);
-  }
+struct Decoder<WeightFormat::kNvfp4> : Fp4Decoder {
   __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
     return e4m3(static_cast<const uint8_t*>(w.scale)[row * (w.k / kChunk) + chunk]) *
            (w.number_factor() * kE2m1Scale);
@@ -149,29 +170,26 @@ struct Decoder<WeightFormat::kNvfp4> {
 };
 
 // A byte a value; one scale for the whole piece, since sixteen values never cross a block of 128.
-template <bool kAligned>
-__device__ void decode_fp8(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-  const uint8_t* from = static_cast<const uint8_t*>(w.data) + row * w.k + chunk * kChunk;
-  if (kAligned) {
-    union {
-      uint4 bytes;
-      uint8_t codes[kChunk];
-    } read;
-    read.bytes = __ldg(reinterpret_cast<const uint4*>(from));
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = e4m3(read.codes[i]);
-    return;
+struct Fp8Decoder {
+  using Bytes = Words<1>;
+  __device__ static Bytes read(const WeightView& w, int64_t row, int64_t chunk) {
+    return read_words<1>(w, row * w.k + chunk * kChunk);
   }
+  __device__ static void values(const WeightView&, const Bytes& bytes, float* values) {
+    uint8_t codes[kChunk];
+    memcpy(codes, bytes.words, sizeof(codes));
 #pragma unroll
-  for (int i = 0; i < kChunk; ++i) values[i] = i < count ? e4m3(from[i]) : 0.0f;
-}
+    for (int i = 0; i < kChunk; ++i) values[i] = e4m3(codes[i]);
+  }
+  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
+    const uint8_t* from = static_cast<const uint8_t*>(w.data) + row * w.k + chunk * kChunk;
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) values[i] = i < count ? e4m3(from[i]) : 0.0f;
+  }
+};
 
 template <>
-struct Decoder<WeightFormat::kFp8Block> {
-  template <bool kAligned>
-  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_fp8<kAligned>(w, row, chunk, count, values);
-  }
+struct Decoder<WeightFormat::kFp8Block> : Fp8Decoder {
   __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
     const int64_t blocks = (w.k + kFp8BlockSize - 1) / kFp8BlockSize;
     return static_cast<const float*>(w.scale)[row / kFp8BlockSize * blocks + chunk * kChunk / kFp8BlockSize];
@@ -179,22 +197,14 @@ struct Decoder<WeightFormat::kFp8Block> {
 };
 
 template <>
-struct Decoder<WeightFormat::kFp8Row> {
-  template <bool kAligned>
-  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int count, float* values) {
-    decode_fp8<kAligned>(w, row, chunk, count, values);
-  }
+struct Decoder<WeightFormat::kFp8Row> : Fp8Decoder {
   __device__ static float factor(const WeightView& w, int64_t row, int64_t) {
     return static_cast<const float*>(w.scale)[row];
   }
 };
 
 template <>
-struct Decoder<WeightFormat::kMxfp4> {
-  template <bool kAligned>
-  __device__ static void chunk(const WeightView& w, int64_t row, int64_t chunk, int, float* values) {
-    decode_fp4(w.data, row * (w.k / kChunk) + chunk, values);
-  }
+struct Decoder<WeightFormat::kMxfp4> : Fp4Decoder {
   __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
     const uint8_t code = static_cast<const uint8_t*>(w.scale)[(row * (w.k / kChunk) + chunk) / 2];
     // e8m0: 2^(code - 127); 255 is NaN, 0 is a subnormal.
