@@ -45,7 +45,8 @@ CLI::Option* decimal(CLI::Option* option) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool whole = end == text.data() + text.size() && !text.empty();
     if (whole && error == std::errc::result_out_of_range) {
-      return text + " is outside " + std::to_string(Limits::min()) + " ... " + std::to_string(Limits::max());
+      return text.front() == '-' ? text + " is too little: at least " + std::to_string(Limits::min())
+                                 : text + " is too large: at most " + std::to_string(Limits::max());
     }
     if (!whole || error != std::errc()) {
       return "\"" + text + "\" is not a whole number" + (Limits::is_signed ? "" : " from 0 up");
@@ -66,6 +67,20 @@ CLI::Option* decimal_fraction(CLI::Option* option) {
         return whole ? std::string() : "\"" + text + "\" is not a number";
       },
       ""));
+}
+
+/// A check of an option's own limits, which are said rather than those of its type. What is no number is left
+/// to the check of that.
+CLI::Option* before_the_type(CLI::Option* option, std::function<bool(double)> fits,
+                             const std::string& complaint, const std::string& type) {
+  const auto check = [fits = std::move(fits), complaint](std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = end == text.data() + text.size() && error == std::errc() && std::isfinite(value);
+    return is_number && !fits(value) ? text + complaint : std::string();
+  };
+  return option->transform(
+      CLI::Validator(check, type));  // transforms run in front of checks, the last one first
 }
 
 CLI::Option* not_empty(CLI::Option* option) {
@@ -89,22 +104,16 @@ Argument Argument::required() { return Argument(option_->required()); }
 Argument Argument::type(const std::string& name) { return Argument(option_->type_name(name)); }
 Argument Argument::range(int64_t low, int64_t high) {
   const std::string range = std::to_string(low) + " ... " + std::to_string(high);
-  return check(
-      [=](const std::string& text) {
-        int64_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool ok = error == std::errc() && value >= low && value <= high;
-        return ok ? std::string() : text + " is outside " + range;
-      },
-      range);
+  return Argument(before_the_type(
+      option_,
+      [=](double value) { return value >= static_cast<double>(low) && value <= static_cast<double>(high); },
+      " is outside " + range, range));
 }
 
 Argument Argument::at_least(double low) {
-  return check([low](const std::string& text) {
-    double value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value >= low ? std::string() : text + " is too little: at least " + CLI::detail::to_string(low);
-  });
+  return Argument(before_the_type(
+      option_, [low](double value) { return value >= low; },
+      " is too little: at least " + CLI::detail::to_string(low), ""));
 }
 
 Argument Argument::one_of(const std::vector<std::string>& values) {

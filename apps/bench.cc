@@ -57,6 +57,21 @@ struct Sums {
   }
 };
 
+/// Recall at 4, 6 and 8; of a layer that no forecast was compared with (the first one has none), null or "-".
+constexpr int kRanks[] = {4, 6, 8};
+
+nlohmann::ordered_json recall_json(const ForecastCounters& forecast, int n) {
+  return forecast.wanted == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(forecast.recall(n));
+}
+
+void print_recall(size_t layer, const ForecastCounters& forecast) {
+  std::printf("%5zu", layer);
+  for (const int n : kRanks) {
+    forecast.wanted == 0 ? std::printf(" %7s", "-") : std::printf(" %7.3f", forecast.recall(n));
+  }
+  std::printf("\n");
+}
+
 void print_table(const std::vector<Outcome>& outcomes) {
   std::printf("lookahead   hit rate   misses/token   predicted/token   of them used\n");
   for (const Outcome& outcome : outcomes) {
@@ -71,8 +86,7 @@ void print_table(const std::vector<Outcome>& outcomes) {
       "n=8\n");
   const auto& layers = outcomes.back().report.layers;
   for (size_t l = 1; l < layers.size(); ++l) {
-    const ForecastCounters& forecast = layers[l].forecast;
-    std::printf("%5zu %7.3f %7.3f %7.3f\n", l, forecast.recall(4), forecast.recall(6), forecast.recall(8));
+    print_recall(l, layers[l].forecast);
   }
 }
 
@@ -83,11 +97,10 @@ void print_json(const std::vector<Outcome>& outcomes) {
     const auto tokens = static_cast<double>(outcome.tokens);
     auto layers = nlohmann::ordered_json::array();
     for (const ExpertLayerReport& layer : outcome.report.layers) {
-      layers.push_back({{"hits", layer.hits},
-                        {"misses", layer.misses},
-                        {"recall_4", layer.forecast.recall(4)},
-                        {"recall_6", layer.forecast.recall(6)},
-                        {"recall_8", layer.forecast.recall(8)}});
+      layers.push_back({{"hits", layer.hits}, {"misses", layer.misses}});
+      for (const int n : kRanks) {
+        layers.back()["recall_" + std::to_string(n)] = recall_json(layer.forecast, n);
+      }
     }
     out.push_back({{"lookahead", outcome.lookahead},
                    {"tokens", outcome.tokens},
@@ -95,7 +108,7 @@ void print_json(const std::vector<Outcome>& outcomes) {
                    {"hit_rate", s.hits / s.routed},
                    {"misses_per_token", s.misses / tokens},
                    {"predicted_per_token", s.predicted / tokens},
-                   {"predicted_used", s.predicted_used},
+                   {"predicted_used_per_token", s.predicted_used / tokens},
                    {"layers", layers}});
   }
   std::printf("%s\n", out.dump(2).c_str());
@@ -118,6 +131,7 @@ void add_bench_experts(Command& bench) {
   command.footer(
       "Runs the text through the decode path three times (lookahead off, on, measured only) with the same "
       "slots.\n"
+      "--json gives counts a token; recall is null where no forecast was compared.\n"
       "\n"
       "  $ sluice bench experts --model models/demo --expert-slots 128 --text README.md");
   options->model.without = kNotForBenches;

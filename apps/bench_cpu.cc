@@ -10,7 +10,9 @@
 #include "apps/commands.h"
 #include "apps/loaded_model.h"
 #include "apps/usage_error.h"
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "engine/session.h"
 
 namespace sluice::apps {
@@ -36,11 +38,6 @@ struct Run {
 
 double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// Of the missing experts, those that the CPU computed.
@@ -108,7 +105,7 @@ void bench_cpu(const BenchCpuOptions& options) {
     for (size_t m = 0; m < modes.size(); ++m) runs[m].push_back(run_text(options, loaded, ids, modes[m]));
   }
   std::printf(
-      "%zu tokens, %lld rounds, link %s\n", ids.size(), static_cast<long long>(options.rounds),
+      "%s, %s, link %s\n", counted(ids.size(), "token").c_str(), counted(options.rounds, "round").c_str(),
       options.link_gbps > 0 ? (std::to_string(options.link_gbps) + " GB/s").c_str() : "not slowed down");
   std::printf("CPU        ms/token   settled ms/tok   times off   of misses   verdict of auto\n");
   std::vector<double> off;

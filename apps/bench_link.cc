@@ -13,7 +13,9 @@
 #include "apps/commands.h"
 #include "apps/device_options.h"
 #include "apps/usage_error.h"
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/host_memory.h"
 #include "base/units.h"
 #include "experts/gather.h"
 #include "experts/slot_ops.h"
@@ -33,13 +35,33 @@ struct Row {
   double median = 0, lowest = 0, highest = 0;
 };
 
+constexpr uint64_t kLeastBytes = uint64_t{64} << 20;
+constexpr uint64_t kLeftFree = uint64_t{256} << 20;  // page tables, and what others need meanwhile
+
+/// The source is page-locked host memory, the target memory of the device, which without a GPU is host memory
+/// too. Throws Error kOutOfMemory.
+void check_memory(const BenchLinkOptions& options, const Device& device, uint64_t bytes) {
+  const auto refuse = [&](const char* place, uint64_t free, uint64_t parts, const std::string& limit) {
+    const uint64_t usable = free - std::min(free, kLeftFree);
+    if (bytes <= usable / parts) return;
+    throw Error(ErrorCode::kOutOfMemory,
+                "--bytes " + options.bytes + ": needs " + (parts > 1 ? "twice that" : "that") + " in " +
+                    place + ", where " + format_bytes(free) + " are free (" + limit + "); from 64MiB to " +
+                    format_bytes(usable / parts) + " would fit");
+  };
+  const std::optional<size_t> on_card = device.free_bytes();
+  const HostMemory host = free_host_memory();
+  refuse("host memory", host.free_bytes, on_card ? 1 : 2, host.limit);
+  if (on_card) refuse("the GPU's memory", *on_card, 1, "of the GPU, or --gpu-memory");
+}
+
 class LinkBench {
  public:
-  LinkBench(const BenchLinkOptions& options, uint64_t bytes)
+  LinkBench(const BenchLinkOptions& options, std::unique_ptr<Device> device, uint64_t bytes)
       : rounds_(options.rounds),
         row_bytes_(static_cast<size_t>(options.row_bytes)),
         bytes_(bytes / row_bytes_ * row_bytes_),
-        device_(options.device.open(0)),
+        device_(std::move(device)),
         stream_(device_->make_stream("link", Priority::kHighest)),
         from_(device_->make_event("from")),
         to_(device_->make_event("to")),
@@ -120,7 +142,7 @@ class LinkBench {
     }
     stream_->copy("plans", plans.data(), words.data(), words.size() * sizeof(int32_t));
     const size_t bytes = static_cast<size_t>(launches) * static_cast<size_t>(count) * row_bytes_;
-    return rate("gather of " + std::to_string(count) + (count == 1 ? " row" : " rows"), bytes, [&] {
+    return rate("gather of " + counted(count, "row"), bytes, [&] {
       for (const CopyPlan& plan : views) {
         gather_rows(*stream_, "gather", plan, source_.as<std::byte>(), target_.as<std::byte>(), row_bytes_);
       }
@@ -172,7 +194,9 @@ void bench_link(const BenchLinkOptions& options) {
     throw UsageError("--row-bytes " + std::to_string(options.row_bytes) + ": expected a multiple of 16");
   }
   const std::optional<uint64_t> bytes = parse_bytes(options.bytes);
-  LinkBench bench(options, *bytes);
+  std::unique_ptr<Device> device = options.device.open(0);
+  check_memory(options, *device, *bytes);
+  LinkBench bench(options, std::move(device), *bytes);
   const std::vector<Row> rates = bench.rates(), ensures = bench.ensures();
   if (options.json) {
     nlohmann::ordered_json json = {{"row_bytes", options.row_bytes}, {"rounds", options.rounds}};
@@ -190,8 +214,7 @@ void bench_link(const BenchLinkOptions& options) {
     std::printf("%s\n", json.dump(2).c_str());
     return;
   }
-  std::printf("host memory to device, medians of %lld rounds, rows of %s\n",
-              static_cast<long long>(options.rounds),
+  std::printf("host memory to device, medians of %s, rows of %s\n", counted(options.rounds, "round").c_str(),
               format_bytes(static_cast<uint64_t>(options.row_bytes)).c_str());
   std::printf("%-22s %10s %8s %19s\n", "", "GB/s", "of plain", "lowest to highest");
   for (const Row& row : rates) {
@@ -217,12 +240,17 @@ void add_bench_link(Command& bench) {
       "\n"
       "  $ sluice bench link --device cuda");
   options->device.add_to(command);
-  command.option("--bytes", options->bytes, "Host memory to move in a round")
+  command
+      .option(
+          "--bytes", options->bytes,
+          "Host memory to move in a round: from 64MiB to what host memory (twice, without a GPU) and the GPU "
+          "have free")
       .accepted_by([](const std::string& text) {
         const std::optional<uint64_t> bytes = parse_bytes(text);
-        if (!bytes || *bytes < (uint64_t{64} << 20)) {
-          throw Error(ErrorCode::kInvalidArgument, "--bytes " + text + ": expected a size from 64MiB up");
-        }
+        if (bytes && *bytes >= kLeastBytes) return;
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "--bytes " + text + ": expected a size such as 1GB, from 64MiB to the memory that is free");
       })
       .show_default();
   command.option("--row-bytes", options->row_bytes, "Bytes of an expert's row, a multiple of 16")

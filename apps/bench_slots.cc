@@ -9,6 +9,7 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/usage_error.h"
+#include "base/counted.h"
 #include "base/random.h"
 #include "experts/slot_functions.h"
 
@@ -68,10 +69,9 @@ void bench_slots(const BenchSlotsOptions& o) {
     throw UsageError("--slots " + std::to_string(o.slots) + ": expected from " + std::to_string(o.ids) +
                      " (ids of a call) to " + std::to_string(o.layers * o.experts) + " (all experts)");
   }
-  std::printf("%lld calls of ensure, %lld x %lld experts, %lld slots, %lld ids a call, one thread\n",
-              static_cast<long long>(o.calls), static_cast<long long>(o.layers),
-              static_cast<long long>(o.experts), static_cast<long long>(o.slots),
-              static_cast<long long>(o.ids));
+  std::printf("%s of ensure, %lld x %s, %s, %s a call, one thread\n", counted(o.calls, "call").c_str(),
+              static_cast<long long>(o.layers), counted(o.experts, "expert").c_str(),
+              counted(o.slots, "slot").c_str(), counted(o.ids, "id").c_str());
   std::printf("policy   skew   misses/call   processor time   a call\n");
   for (const double skew : {1.0, 3.0, 8.0}) {
     const std::vector<int32_t> ids = draw_ids(o, skew);
@@ -89,7 +89,9 @@ void add_bench_slots(Command& bench) {
   auto options = std::make_shared<BenchSlotsOptions>();
   Command command = bench.subcommand("slots", "Time of the slot map's main function on one core");
   command.footer(
-      "Ids are drawn at random; with a higher skew fewer experts get most of them.\n"
+      "Ids are drawn at random, three times: at skew 1 evenly, at 3 and at 8 so that fewer and fewer "
+      "experts\n"
+      "get most of them. The table has a line for each skew and policy.\n"
       "\n"
       "  $ sluice bench slots");
   command.option("--calls", options->calls, "Calls to time").range(1, 100'000'000).show_default();

@@ -5,6 +5,7 @@
 #include "apps/input_limits.h"
 #include "apps/loaded_model.h"
 #include "apps/usage_error.h"
+#include "base/counted.h"
 #include "base/file.h"
 #include "text/tokenizer.h"
 
@@ -21,9 +22,8 @@ std::vector<int32_t> BenchText::read(const ModelOptions& model, size_t least) co
   std::vector<int32_t> ids = tokenizer.encode(read_input(file, kMostInputBytes));
   if (static_cast<int64_t>(ids.size()) > max_tokens) ids.resize(static_cast<size_t>(max_tokens));
   if (ids.size() < least) {
-    throw Error(ErrorCode::kInvalidArgument, "the text has " + std::to_string(ids.size()) +
-                                                 " tokens; at least " + std::to_string(least) +
-                                                 " are needed");
+    throw Error(ErrorCode::kInvalidArgument, "the text has " + counted(ids.size(), "token") + "; at least " +
+                                                 std::to_string(least) + " are needed");
   }
   return ids;
 }

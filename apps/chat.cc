@@ -12,6 +12,7 @@
 #include "apps/line_reader.h"
 #include "apps/messages.h"
 #include "apps/turn_reader.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
 
@@ -40,9 +41,9 @@ struct ChatOptions {
 };
 
 // Not through stdio: Ctrl-C may interrupt a write, and a stream then loses its bytes.
-void write_out(std::string_view text) {
+void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t n = ::write(descriptor, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       throw Error(ErrorCode::kIo, std::string("cannot write to standard output: ") + std::strerror(errno));
@@ -56,11 +57,13 @@ void notice(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()
 class Chat {
  public:
   Chat(const ChatOptions& options, Conversation start)
-      : options_(options), session_(options.model, options.sampling) {
+      : options_(options),
+        out_(::fileno(options.model.text_stream())),
+        session_(options.model, options.sampling) {
     session_.conversation() = std::move(start);
   }
 
-  /// Throws Error where turns were dropped and nobody sat at a terminal to see it.
+  /// Throws Error where turns were dropped or commands failed and nobody sat at a terminal to see it.
   void run() {
     const bool terminal = ::isatty(STDIN_FILENO) != 0;
     const auto reader = terminal ? make_terminal_reader() : make_plain_reader();
@@ -78,13 +81,19 @@ class Chat {
     }
     if (terminal && !ended) write_out("\n");
     std::fputs(session_.finish().c_str(), stderr);
-    if (!terminal && dropped_ > 0) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  std::to_string(dropped_) + (dropped_ == 1 ? " turn was" : " turns were") + " dropped");
-    }
+    if (!terminal && dropped_ + failed_ > 0) throw Error(ErrorCode::kInvalidArgument, what_was_lost());
   }
 
  private:
+  void write_out(std::string_view text) const { write_all(out_, text); }
+
+  std::string what_was_lost() const {
+    std::string text;
+    if (dropped_ > 0) text = counted(dropped_, "turn was", "turns were") + " dropped";
+    if (failed_ > 0) text += (text.empty() ? "" : ", ") + counted(failed_, "command") + " failed";
+    return text;
+  }
+
   void say(const std::string& text) {
     const InterruptGuard interrupt;
     bool begun = false;
@@ -126,6 +135,7 @@ class Chat {
     try {
       obey(command, rest);
     } catch (const Error& error) {
+      ++failed_;
       print_message(error.what());
     }
     return true;
@@ -160,16 +170,18 @@ class Chat {
         options_.model.check(files);
         save(conversation, rest);
       }
-      notice((command == "/load" ? "loaded " : "saved ") + std::to_string(conversation.size()) + " messages");
+      notice((command == "/load" ? "loaded " : "saved ") + counted(conversation.size(), "message"));
     } else {
+      ++failed_;
       print_message("unknown command " + command + "; the commands are:");
       notice(kCommands);
     }
   }
 
   const ChatOptions& options_;
+  const int out_;  // where answers go
   ChatSession session_;
-  int dropped_ = 0;  // turns that ended with an error
+  int dropped_ = 0, failed_ = 0;  // turns that ended with an error, and commands
 };
 
 void run_chat(const ChatOptions& options) {
@@ -195,7 +207,7 @@ void add_chat(Command& program) {
   command.footer(std::string("Commands:\n") + kCommands + "\n" + kKeys +
                  "\nWhere standard input is no terminal, each line or block is one turn, answers go to "
                  "standard output, and the\n"
-                 "end of input ends the program:\n"
+                 "end of input ends the program, with exit code 1 if turns were dropped or commands failed:\n"
                  "\n"
                  "  $ printf 'What is a violin?\\nAnd a cello?\\n' | sluice chat --model MODEL\n"
                  "\n"

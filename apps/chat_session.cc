@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "text/chat_template_inputs.h"
 
@@ -140,7 +141,8 @@ std::string ChatSession::resize(const std::string& slots) {
   }
   const int64_t before = resident->slots();
   resident->resize(wanted);
-  return std::to_string(resident->slots()) + " expert slots instead of " + std::to_string(before);
+  const std::string now = counted(resident->slots(), "expert slot");
+  return resident->slots() == before ? now + ", as before" : now + " instead of " + std::to_string(before);
 }
 
 std::string ChatSession::stats() const {
@@ -148,9 +150,9 @@ std::string ChatSession::stats() const {
   std::string text = line("context", number(last_ ? last_->context_tokens : 0) + " of " +
                                          number(session_.capacity()) + " tokens");
   if (!last_) return text + "no answer yet\n";
-  text += line("prompt",
-               number(last_->prompt_tokens) + " tokens, " + number(last_->cached_tokens) + " of them cached");
-  text += line("answer", number(last_->answer_tokens) + " tokens");
+  text += line("prompt", counted(last_->prompt_tokens, "token") + ", " + number(last_->cached_tokens) +
+                             " of them cached");
+  text += line("answer", counted(last_->answer_tokens, "token"));
   text += line("first token", one_decimal(last_->ttft_ms, "ms"));
   text += line("prefill", one_decimal(last_->prefill_tps, "tokens/s"));
   text += line("decode", one_decimal(last_->decode_tps, "tokens/s"));

@@ -104,6 +104,7 @@ class Reader {
     }
     if (equals == word.size() - 1) throw UsageError(name + " needs a value");
     if (equals == std::string::npos) skip_value(name);
+    check_list(*option, equals == std::string::npos ? words_[at_] : word.substr(equals + 1));
     return true;
   }
 
@@ -113,6 +114,18 @@ class Reader {
     const bool missing = at_ == words_.size() ||
                          (words_[at_].starts_with("--") && app_->get_option_no_throw(words_[at_]) != nullptr);
     if (missing) throw UsageError(name + " needs a value");
+  }
+
+  /// The parser itself would drop empty items, and take the next words in the place of a list of nothing
+  /// else.
+  static void check_list(const CLI::Option& option, const std::string& value) {
+    const char delimiter = option.get_delimiter();
+    if (delimiter == '\0' || value.empty()) return;
+    if (value.front() != delimiter && value.back() != delimiter &&
+        value.find(std::string(2, delimiter)) == std::string::npos) {
+      return;
+    }
+    throw UsageError(option.get_name() + " " + value + ": an item of the list is empty");
   }
 
   const CLI::App* app_;

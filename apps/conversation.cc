@@ -60,7 +60,11 @@ void save(const Conversation& conversation, const std::filesystem::path& file) {
 }
 
 Conversation load_conversation(const std::filesystem::path& file) {
-  const Json document = parse_json(read_file_or_pipe(file, kMostBytes), file.string(), ErrorCode::kBadFile);
+  return parse_conversation(read_file_or_pipe(file, kMostBytes), file);
+}
+
+Conversation parse_conversation(std::string_view text, const std::filesystem::path& file) {
+  const Json document = parse_json(text, file.string(), ErrorCode::kBadFile);
   if (!document.is_object() || !document.contains("messages") || !document["messages"].is_array()) {
     refuse(file, "expected an object with an array \"messages\"");
   }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice::apps {
@@ -23,5 +24,7 @@ void save(const Conversation& conversation, const std::filesystem::path& file);
 /// Throws Error kNotFound, kIo, or kBadFile: no JSON, a field that is missing or unknown, a role that is none
 /// of the three above, a system message that is not the first.
 Conversation load_conversation(const std::filesystem::path& file);
+/// The same of a file's contents.
+Conversation parse_conversation(std::string_view text, const std::filesystem::path& file);
 
 }  // namespace sluice::apps

@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/id_sequences.h"
 #include "apps/loaded_model.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "engine/session.h"
@@ -30,6 +31,17 @@ double surprise(std::span<const float> logits, int32_t next) {
   return highest + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(next)]);
 }
 
+/// Throws Error for ids that the model cannot run, and for a continuation that the context has no room for.
+void check(const Session& session, const Sequence& ids, int64_t greedy) {
+  session.check_ids(ids);
+  const int64_t room = session.capacity() - std::ssize(ids) + 1;  // the last token takes no position
+  if (greedy <= room) return;
+  throw Error(ErrorCode::kInvalidArgument, "--greedy " + std::to_string(greedy) + ": " +
+                                               counted(ids.size(), "token") + " in a context of " +
+                                               std::to_string(session.capacity()) + " leave room for only " +
+                                               std::to_string(room));
+}
+
 /// Everything that one sequence gives.
 struct Result {
   int64_t n = 0;
@@ -43,10 +55,12 @@ Result evaluate(Session& session, const Sequence& ids, const EvalOptions& option
   Result result;
   result.n = static_cast<int64_t>(ids.size());
   const auto vocab = static_cast<size_t>(session.info().vocab_size);
-  session.observe_routes([&](int64_t layer, std::span<const int32_t> chosen, int64_t) {
-    auto& all = result.top_k[layer];
-    all.insert(all.end(), chosen.begin(), chosen.end());
-  });
+  if (!options.logits_file.empty()) {  // each layer then waits for the host
+    session.observe_routes([&](int64_t layer, std::span<const int32_t> chosen, int64_t) {
+      auto& all = result.top_k[layer];
+      all.insert(all.end(), chosen.begin(), chosen.end());
+    });
+  }
   const int64_t decode_from = options.decode_from < 0 ? result.n : options.decode_from;
   session.run_all(ids, decode_from, [&](int64_t first, std::span<const float> logits, int64_t rows) {
     if (!options.logits_file.empty()) result.logits.insert(result.logits.end(), logits.begin(), logits.end());
@@ -65,12 +79,6 @@ Result evaluate(Session& session, const Sequence& ids, const EvalOptions& option
   generation.max_tokens = options.greedy;
   result.greedy = ids;
   const GenerateResult more = generate(session, ids, generation, nullptr);
-  if (static_cast<int64_t>(more.ids.size()) < options.greedy) {
-    throw Error(ErrorCode::kInvalidArgument, "--greedy " + std::to_string(options.greedy) + ": " +
-                                                 std::to_string(ids.size()) + " tokens leave room for only " +
-                                                 std::to_string(more.ids.size()) + " of " +
-                                                 std::to_string(session.capacity()));
-  }
   result.greedy.insert(result.greedy.end(), more.ids.begin(), more.ids.end());
   return result;
 }
@@ -107,6 +115,10 @@ void run_eval(const EvalOptions& options) {
   const std::vector<Sequence> sequences = read_id_sequences(options.ids_file);
   LoadedModel loaded = LoadedModel::load(options.model);
   Session session(*loaded.runtime, {options.model.context_tokens, options.model.chunk_tokens});
+  for (size_t j = 0; j < sequences.size(); ++j) {
+    in_sequence(j, [&] { check(session, sequences[j], options.greedy); });
+  }
+  std::FILE* const text = options.model.text_stream(files);
   std::vector<Result> results;
   double sum = 0;
   int64_t predictions = 0;
@@ -115,13 +127,18 @@ void run_eval(const EvalOptions& options) {
         results.emplace_back(in_sequence(j, [&] { return evaluate(session, sequences[j], options); }));
     sum += result.surprise_sum;
     predictions += result.n - 1;
-    if (result.n < 2) continue;
-    std::printf("sequence %zu: %lld tokens, mean negative log-likelihood %.6f\n", j,
-                static_cast<long long>(result.n), result.surprise_sum / static_cast<double>(result.n - 1));
+    const std::string length = counted(result.n, "token");
+    if (result.n < 2) {
+      std::fprintf(text, "sequence %zu: %s, no likelihood: nothing follows its only token\n", j,
+                   length.c_str());
+      continue;
+    }
+    std::fprintf(text, "sequence %zu: %s, mean negative log-likelihood %.6f\n", j, length.c_str(),
+                 result.surprise_sum / static_cast<double>(result.n - 1));
   }
   if (sequences.size() > 1 && predictions > 0) {
-    std::printf("all: %lld predictions, mean negative log-likelihood %.6f\n",
-                static_cast<long long>(predictions), sum / static_cast<double>(predictions));
+    std::fprintf(text, "all: %s, mean negative log-likelihood %.6f\n",
+                 counted(predictions, "prediction").c_str(), sum / static_cast<double>(predictions));
   }
   std::fputs(loaded.report(options.model).c_str(), stderr);
   if (!options.logits_file.empty()) write(options.logits_file, results, session.info());

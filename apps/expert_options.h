@@ -1,4 +1,4 @@
-// The flags that say how a model's experts are kept and moved, and the report of what happened.
+// The flags that say how a model's experts are kept and moved.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,5 @@ struct ExpertOptions {
   void add_files(Command& command);
   void add_comparison(Command& command);
 };
-
-/// A few lines for people: hits, misses, predictions, bytes by cause, host waits.
-std::string describe_report(const ExpertReport& report, const Device& device);
-/// `total` and `layers` as JSON; see docs/report.md.
-std::string report_json(const ExpertReport& report, const HostRowReport& rows, const Device& device);
 
 }  // namespace sluice::apps

@@ -95,6 +95,20 @@ void FileUses::check_against_streams(const Use& output) const {
   }
 }
 
+bool FileUses::writes_standard_output() const {
+  struct stat standard {
+  }, null{};
+  if (::fstat(STDOUT_FILENO, &standard) != 0) return false;
+  const auto same_file = [](const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  };
+  if (::stat("/dev/null", &null) == 0 && same_file(standard, null)) return false;  // nobody reads it
+  return std::any_of(outputs_.begin(), outputs_.end(), [&](const Use& output) {
+    struct stat status {};
+    return output.direct && ::stat(output.name.c_str(), &status) == 0 && same_file(status, standard);
+  });
+}
+
 void FileUses::check() const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Use& output = outputs_[i];

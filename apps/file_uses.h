@@ -29,6 +29,8 @@ class FileUses {
   /// UsageError that names both options; otherwise the Error that writing would end with, see
   /// check_can_write.
   void check() const;
+  /// Whether one of the outputs is standard output, by whatever name: nothing else may be written there then.
+  bool writes_standard_output() const;
 
  private:
   using Identity = std::pair<dev_t, ino_t>;

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstdio>
 
+#include "apps/expert_report.h"
 #include "apps/messages.h"
 #include "apps/progress_bar.h"
 #include "apps/warm_start.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -44,6 +46,11 @@ void ModelOptions::add_to(Command& command, bool with_context, bool model_requir
   command.remove(without);
 }
 
+std::FILE* ModelOptions::text_stream(FileUses files) const {
+  experts.add_files(files);
+  return files.writes_standard_output() ? stderr : stdout;
+}
+
 void ModelOptions::check(FileUses files) const {
   experts.check_effects(experts.slots != "auto" || device.on_gpu());
   check_model_folder(folder);
@@ -71,8 +78,8 @@ namespace {
 int threads_within_cores(int wish) {
   const int cores = usable_cores();
   if (wish <= cores) return wish;
-  print_message("--threads " + std::to_string(wish) + ": this process may use " + std::to_string(cores) +
-                " cores; " + std::to_string(cores) + " threads are used");
+  print_message("--threads " + std::to_string(wish) + ": this process may use " + counted(cores, "core") +
+                "; so many threads are used");
   return cores;
 }
 

@@ -1,6 +1,7 @@
 // A model that a command works with: checkpoint, device, weights and what surrounds them.
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct ModelOptions {
   /// none, outputs that cannot be written or that would replace each other, an input or a file of the model.
   /// `files`: what the command itself reads and writes.
   void check(FileUses files = {}) const;
+  /// Where the text of a command goes that writes `files`: standard error where one of its outputs is
+  /// standard output (/dev/stdout), else that.
+  std::FILE* text_stream(FileUses files = {}) const;
 };
 
 /// The part of the options that loading a model takes.

@@ -19,6 +19,9 @@ namespace {
 
 constexpr int64_t kShapeContext = 20000;  // of a shape, where --context says nothing
 constexpr int64_t kWarmTokens = 48;
+// A context with its modules takes about half of it; a screen, or the page tables of 200 GB of host rows, the
+// other half.
+constexpr uint64_t kReserveBytes = 1'000'000'000;
 
 struct PlanOptions {
   ModelOptions model;
@@ -69,14 +72,6 @@ struct Machine {
   std::unique_ptr<Model> model;
 };
 
-/// --expert-slots auto: what the card has room for.
-ExpertSettings settings_on(const PlanOptions& options, const Machine& machine) {
-  const ModelInfo& info = machine.model->info();
-  ExpertSettings settings = options.model.experts.resolve(info);
-  if (settings.slots == 0) settings.slots = slots_for_card(info, machine.model_of, options.context(info));
-  return settings;
-}
-
 SimulatedRun run_on(const PlanOptions& options, const Machine& machine, const ExpertSettings& settings,
                     const SimulatedRequest& request) {
   Runtime runtime(*machine.clock, *machine.model, settings);
@@ -96,14 +91,15 @@ void check_request(const PlanOptions& options, int64_t context) {
                                                " tokens");
 }
 
-MemoryLine slots_line(const ModelInfo& info, const ExpertSettings& settings) {
+MemoryLine slots_line(const ModelInfo& info, const ExpertSettings& settings, bool takes_the_rest) {
   const ExpertShape shape = expert_shape(info);
   const int64_t experts = shape.layers * shape.experts;
   MemoryLine line{.name = "expert slots", .option = "--expert-slots"};
   if (experts == 0) return line;
   line.unit_bytes = info.expert_bytes / static_cast<uint64_t>(experts);
   line.least = min_slots(shape);
-  line.takes_the_rest = settings.slots == 0;
+  line.most = experts;
+  line.takes_the_rest = takes_the_rest;
   line.bytes = static_cast<uint64_t>(line.takes_the_rest ? line.least : settings.slots) * line.unit_bytes;
   line.note = line.takes_the_rest
                   ? "what the card has room for of " + std::to_string(experts) + " experts"
@@ -152,7 +148,11 @@ MemoryPlan make_plan(const PlanOptions& options) {
   const std::unique_ptr<Device> device = make_host_device(options.model.threads);
   const std::unique_ptr<Model> model = load(options, *device);
   const ModelInfo& info = model->info();
-  const ExpertSettings settings = options.model.experts.resolve(info);
+  ExpertSettings settings = options.model.experts.resolve(info);
+  // What surrounds the slots then is what all of them would need, so that auto takes as many as `all` is told
+  // would fit.
+  const bool takes_the_rest = settings.slots == 0;
+  if (takes_the_rest) settings.slots = parse_slots("all", expert_shape(info));
   const int64_t context = options.context(info);
   check_request(options, context);
   if (options.model.context_tokens > context) {
@@ -161,7 +161,7 @@ MemoryPlan make_plan(const PlanOptions& options) {
   }
   MemoryPlan plan;
   plan.add({.name = "dense weights", .bytes = info.dense_bytes});
-  plan.add(slots_line(info, settings));
+  plan.add(slots_line(info, settings, takes_the_rest));
   plan.add(context_line(options, info, context));
   const Runtime runtime(*device, *model, settings);
   plan.add(scratch_line(options, *device, *model, settings.slots));
@@ -169,6 +169,9 @@ MemoryPlan make_plan(const PlanOptions& options) {
       (settings.prefill == PrefillMode::kAuto || settings.prefill == PrefillMode::kLayerMajor)) {
     plan.add(group_line(runtime, settings, context));
   }
+  plan.add({.name = "reserve",
+            .note = "driver, CUDA context, modules, page tables of the host rows",
+            .bytes = kReserveBytes});
   plan.add({.name = "expert rows",
             .note = "page-locked where a GPU reads them",
             .bytes = info.expert_bytes,
@@ -176,32 +179,37 @@ MemoryPlan make_plan(const PlanOptions& options) {
   return plan;
 }
 
-Forecast forecast(const PlanOptions& options, const std::string& name) {
-  const Machine machine(options, name);
-  const ExpertSettings settings = settings_on(options, machine);
+Forecast forecast(const PlanOptions& options, const PlannedCard& card) {
+  const Machine machine(options, card.name);
+  const ModelInfo& info = machine.model->info();
+  ExpertSettings settings = options.model.experts.resolve(info);
+  if (settings.slots == 0) settings.slots = card.fit.rest_count;
   SimulatedRequest request = options.request;
   request.warm_tokens = kWarmTokens;
-  Forecast result{settings.slots, run_on(options, machine, settings, request), {}};
+  Forecast result{settings.slots, run_on(options, machine, settings, request), {}, 0, 0};
   if (!options.trace_file.empty()) write_chrome_trace(machine.clock->timeline(), options.trace_file);
-  if (machine.model->info().moe_layers.empty()) return result;
+  if (info.moe_layers.empty()) return result;
+  const ExpertShape shape = expert_shape(info);
+  result.row_bytes = info.expert_bytes / static_cast<uint64_t>(shape.layers * shape.experts);
   request.warm_tokens = request.decode_tokens = 0;
   for (const Arm& arm : published_arms()) {
-    const ExpertShape shape = expert_shape(machine.model->info());
-    result.arms_ttft_ms.push_back(run_on(options, machine, arm_settings(arm, shape), request).ttft_ms);
+    const SimulatedRun run = run_on(options, machine, arm_settings(arm, shape), request);
+    result.arms_ttft_ms.push_back(run.ttft_ms);
+    result.arms_link_share = run.prefill_link_share;
   }
   return result;
 }
 
 /// For the cards that the plan fits; without --json each is printed when it is there.
-void make_forecasts(const PlanOptions& options, std::vector<PlannedCard>& cards) {
+void make_forecasts(const PlanOptions& options, std::FILE* out, std::vector<PlannedCard>& cards) {
   bool first = true;
   for (PlannedCard& card : cards) {
     if (!card.fit.fits) continue;
-    card.forecast = forecast(options, card.name);
+    card.forecast = forecast(options, card);
     if (options.json) continue;
-    if (first) print_forecasts_head(options.request);
+    if (first) print_forecasts_head(out, options.request);
     first = false;
-    print_forecast(card);
+    print_forecast(out, card);
   }
 }
 
@@ -243,15 +251,16 @@ void run_plan(const PlanOptions& options) {
   }
   files.writes("--timeline", options.trace_file);
   files.check();
+  std::FILE* const out = files.writes_standard_output() ? stderr : stdout;
   const MemoryPlan plan = make_plan(options);
   std::vector<PlannedCard> cards;
   for (const std::string& name : options.machines) {
     const auto bytes = static_cast<uint64_t>(machine_model(name).device_bytes);
     cards.push_back({name, bytes, plan.fit(bytes), {}});
   }
-  if (!options.json) print_memory(plan, cards);
-  make_forecasts(options, cards);
-  if (options.json) std::fputs(plan_json(plan, cards).c_str(), stdout);
+  if (!options.json) print_memory(out, plan, cards);
+  make_forecasts(options, out, cards);
+  if (options.json) std::fputs(plan_json(plan, cards).c_str(), out);
   std::string misfits;
   for (const PlannedCard& card : cards) {
     if (card.fit.fits) continue;

@@ -21,6 +21,11 @@ CardFit MemoryPlan::fit(uint64_t card_bytes) const {
     if (fit.over.empty() && fit.need_bytes > card_bytes) fit.over = line.name;
   }
   fit.fits = fit.need_bytes <= card_bytes;
+  for (const MemoryLine& line : lines_) {
+    if (!fit.fits || !line.takes_the_rest || line.unit_bytes == 0) continue;
+    const uint64_t room = card_bytes - fit.need_bytes + line.bytes;
+    fit.rest_count = std::min(static_cast<int64_t>(room / line.unit_bytes), line.most);
+  }
   if (fit.fits) return fit;
   for (const MemoryLine& line : lines_) {
     const uint64_t others = fit.need_bytes - line.bytes;

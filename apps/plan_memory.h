@@ -16,6 +16,7 @@ struct MemoryLine {
   std::string option = {};
   uint64_t unit_bytes = 0;
   int64_t least = 0;  // of count: below that nothing runs
+  int64_t most = 0;   // of count, where it takes the rest
 };
 
 /// How a plan meets a card's memory.
@@ -25,6 +26,7 @@ struct CardFit {
   std::string over;                 // the first line that no longer fits
   std::vector<std::string> advice;  // each alone would fit: "--context 2048"
   uint64_t least_bytes = 0;         // with every line as small as it may be
+  int64_t rest_count = 0;           // of the line that takes the rest, where all fits; 0: no line does
 };
 
 class MemoryPlan {

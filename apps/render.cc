@@ -23,6 +23,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Variables that are set by options of their own.
+constexpr std::pair<const char*, const char*> kOfOtherOptions[] = {
+    {"messages", "--messages"},
+    {"tools", "--tools"},
+    {"add_generation_prompt", "--no-generation-prompt (or its absence)"}};
+
 struct RenderOptions {
   std::filesystem::path model;
   std::string messages;
@@ -47,6 +53,9 @@ Json read_variables(const std::vector<std::string>& definitions) {
       throw UsageError("--set " + definition + ": expected name=JSON");
     }
     const std::string name = definition.substr(0, equals);
+    for (const auto& [taken, option] : kOfOtherOptions) {
+      if (name == taken) throw UsageError("--set " + name + ": has no effect, " + option + " says it");
+    }
     try {
       variables[name] =
           parse_json(definition.substr(equals + 1), "--set " + name, ErrorCode::kInvalidArgument);

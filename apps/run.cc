@@ -9,6 +9,7 @@
 #include "apps/interrupt.h"
 #include "apps/loaded_model.h"
 #include "apps/sampling_options.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "text/chat_template.h"
@@ -60,7 +61,7 @@ nlohmann::ordered_json logprobs_of(const GenerateResult& result, const Tokenizer
 }
 
 void print_json(const RunOptions& options, const std::vector<int32_t>& prompt_ids, const std::string& text,
-                const GenerateResult& result, const Tokenizer& tokenizer, double load_ms) {
+                const GenerateResult& result, const Tokenizer& tokenizer, double load_ms, std::FILE* stream) {
   nlohmann::ordered_json out = {{"text", text},
                                 {"ids", result.ids},
                                 {"prompt_ids", prompt_ids},
@@ -72,12 +73,12 @@ void print_json(const RunOptions& options, const std::vector<int32_t>& prompt_id
                                   {"decode_tps", result.decode_tps}}}};
   if (options.logprobs >= 0) out["logprobs"] = logprobs_of(result, tokenizer);
   // A token may hold half a character: the replacement keeps the document valid.
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::fprintf(stream, "%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-void print_text(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) != 0) throw Error(ErrorCode::kIo, "cannot write to standard output");
+void print_text(std::string_view text, std::FILE* stream) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  if (std::fflush(stream) != 0) throw Error(ErrorCode::kIo, "cannot write to standard output");
 }
 
 void run(const RunOptions& options) {
@@ -103,32 +104,41 @@ void run(const RunOptions& options) {
 
   const InterruptGuard interrupt;
   session.between_layers([&] { interrupt.check(); });  // a long prompt
+  std::FILE* const stream = options.model.text_stream();
   StreamDecoder decoder(tokenizer);
   std::string text;
   const auto emit = [&](const std::string& piece) {
     text += piece;
-    if (!options.json && !piece.empty()) print_text(piece);
+    if (!options.json && !piece.empty()) print_text(piece, stream);
   };
-  const GenerateResult result = generate(session, prompt_ids, generation, [&](const SampledToken& token) {
-    emit(decoder.push(token.id));
-    return !interrupt.raised();
-  });
+  const auto write_report = [&] {
+    const std::string report = loaded.report(options.model);
+    if (!options.json && !options.quiet) std::fputs(report.c_str(), stderr);
+  };
+  GenerateResult result;
+  try {
+    result = generate(session, prompt_ids, generation, [&](const SampledToken& token) {
+      emit(decoder.push(token.id));
+      return !interrupt.raised();
+    });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) write_report();  // Ctrl-C during the prompt
+    throw;
+  }
   emit(decoder.finish());
 
   if (options.json) {
-    print_json(options, prompt_ids, text, result, tokenizer, loaded.load_ms);
+    print_json(options, prompt_ids, text, result, tokenizer, loaded.load_ms, stream);
   } else {
-    print_text("\n");
+    print_text("\n", stream);
   }
   if (!options.json && !options.quiet) {
-    std::fprintf(
-        stderr,
-        "\n%zu prompt tokens in %.0f ms; %zu tokens at %.1f tokens/s; finish: %s; loaded in %.0f ms\n",
-        prompt_ids.size(), result.ttft_ms, result.ids.size(), result.decode_tps,
-        std::string(name_of(result.finish_reason)).c_str(), loaded.load_ms);
+    std::fprintf(stderr, "\n%s in %.0f ms; %s at %.1f tokens/s; finish: %s; loaded in %.0f ms\n",
+                 counted(prompt_ids.size(), "prompt token").c_str(), result.ttft_ms,
+                 counted(result.ids.size(), "token").c_str(), result.decode_tps,
+                 std::string(name_of(result.finish_reason)).c_str(), loaded.load_ms);
   }
-  const std::string report = loaded.report(options.model);
-  if (!options.json && !options.quiet) std::fputs(report.c_str(), stderr);
+  write_report();
   if (options.experts) std::fprintf(stderr, "\n%s", usage.table().c_str());
   if (result.finish_reason == FinishReason::kCancelled) interrupt.check();
 }
@@ -161,8 +171,8 @@ void add_run(Command& program) {
   command.flag("--quiet", options->quiet, "No line with timings on standard error");
   options->sampling.add_to(command);
   command.footer(
-      "Ctrl-C stops the answer, or the reading of a long prompt; what is there is kept, and the exit code is "
-      "130.");
+      "Ctrl-C stops the answer, or the reading of a long prompt; what is there is kept, --report and "
+      "--residency\nare written, and the exit code is 130.");
   command.action([options] { run(*options); });
 }
 

@@ -48,10 +48,10 @@ Json decode_item(const Tokenizer& tokenizer, const Json& item, size_t index) {
   std::vector<TokenId> ids;
   ids.reserve(item.size());
   for (const Json& id : item) {
-    if (!id.is_number_integer()) refuse_item(index, "an array of ids, found " + id.dump());
+    if (!id.is_number_integer()) refuse_item(index, "an array of ids, found " + describe_json(id));
     if (id < 0 || id >= tokenizer.vocab_size()) {
-      refuse_item(index,
-                  "ids from 0 to " + std::to_string(tokenizer.vocab_size() - 1) + ", found " + id.dump());
+      refuse_item(index, "ids from 0 to " + std::to_string(tokenizer.vocab_size() - 1) + ", found " +
+                             describe_json(id));
     }
     ids.push_back(id.get<TokenId>());
   }

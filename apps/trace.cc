@@ -11,6 +11,7 @@
 #include "apps/loaded_model.h"
 #include "apps/trace_replay.h"
 #include "apps/warm_start.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
@@ -116,7 +117,9 @@ class OutputFile {
   /// After an error: steps that were recorded are worth keeping. Returns where they are, or nothing.
   std::string give_up(int64_t steps) const {
     if (place_.direct) return {};
-    if (steps > 0) return "; " + std::to_string(steps) + " steps are in " + partial_.string();
+    if (steps > 0) {
+      return "; " + counted(steps, "step") + (steps == 1 ? " is in " : " are in ") + partial_.string();
+    }
     std::error_code ignored;
     std::filesystem::remove(partial_, ignored);
     return {};
@@ -150,13 +153,15 @@ void run_record(const RecordOptions& options) {
     writer.close();
     if (recording.interrupted() && writer.steps() == 0) recording.check_interrupt();
   } catch (const Error& error) {
-    throw Error(error.code(), error.what() + file.give_up(writer.steps()));
+    const std::string left = file.give_up(writer.steps());
+    if (error.code() == ErrorCode::kCancelled) std::fputs(loaded.report(options.model).c_str(), stderr);
+    throw Error(error.code(), error.what() + left);
   }
   file.keep();
-  std::fprintf(stderr, "%s: %lld steps, %lld of them decode; %lld tokens; %s\n",
-               printable(options.out).c_str(), static_cast<long long>(writer.steps()),
+  std::fprintf(stderr, "%s: %s, %lld of them decode; %s; %s\n", printable(options.out).c_str(),
+               counted(writer.steps(), "step").c_str(),
                static_cast<long long>(recording.recorder().decode_steps()),
-               static_cast<long long>(recording.recorder().rows()), format_bytes(writer.bytes()).c_str());
+               counted(recording.recorder().rows(), "token").c_str(), format_bytes(writer.bytes()).c_str());
   std::fputs(loaded.report(options.model).c_str(), stderr);
   recording.check_interrupt();
 }

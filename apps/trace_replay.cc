@@ -3,17 +3,17 @@
 #include "apps/arguments.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/messages.h"
 #include "apps/usage_error.h"
+#include "base/counted.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "experts/replay.h"
+#include "experts/slot_count.h"
 
 namespace sluice::apps {
 namespace {
@@ -27,28 +27,14 @@ struct ReplayFlags {
   ReplayOptions options;
 };
 
-/// A count, or a share of all experts: "25%".
-struct SlotWish {
-  double value = 0;
-  bool percent = false;
-};
-
-std::optional<SlotWish> parse_slots(std::string_view text) {
-  SlotWish wish;
-  wish.percent = text.ends_with('%');
-  if (wish.percent) text.remove_suffix(1);
-  // from_chars would take "inf", "nan" and, without this, signs and exponents.
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
-    return std::isdigit(c) != 0 || (wish.percent && c == '.');
-  });
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wish.value);
-  if (!plain || error != std::errc() || end != text.data() + text.size() || wish.value > 1e15) return {};
-  return wish;
-}
-
-int64_t slots_of(const SlotWish& wish, const TraceModel& model) {
-  if (!wish.percent) return static_cast<int64_t>(wish.value);
-  return static_cast<int64_t>(wish.value / 100 * static_cast<double>(model.all_experts()) + 0.5);
+/// In the order of the options, each number once.
+std::vector<int64_t> slots_of(const std::vector<std::string>& texts, const TraceModel& model) {
+  std::vector<int64_t> list;
+  for (const std::string& text : texts) {
+    const int64_t slots = read_slot_count(text)->of(model.all_experts());
+    if (std::find(list.begin(), list.end(), slots) == list.end()) list.push_back(slots);
+  }
+  return list;
 }
 
 std::optional<ReplayPolicy> parse_policy(std::string_view name) {
@@ -90,12 +76,12 @@ struct Totals {
 
 void print_table(const Trace& trace, const Totals& totals, const std::vector<Line>& lines) {
   const TraceModel& model = trace.model;
-  std::printf("%s: %zu MoE layers of %lld experts, top %lld\n", printable(model.family).c_str(),
-              model.layers.size(), static_cast<long long>(model.experts),
+  std::printf("%s: %s of %s, top %lld\n", printable(model.family).c_str(),
+              counted(model.layers.size(), "MoE layer").c_str(), counted(model.experts, "expert").c_str(),
               static_cast<long long>(model.top_k));
-  std::printf("%lld steps, %lld tokens; %lld of %lld experts used\n\n", static_cast<long long>(totals.steps),
-              static_cast<long long>(totals.tokens), static_cast<long long>(totals.used_experts),
-              static_cast<long long>(model.all_experts()));
+  std::printf("%s, %s; %lld of %s used\n\n", counted(totals.steps, "step").c_str(),
+              counted(totals.tokens, "token").c_str(), static_cast<long long>(totals.used_experts),
+              counted(model.all_experts(), "expert").c_str());
   std::printf("%-11s %8s %7s %12s %12s %8s %12s %13s\n", "policy", "slots", "share", "hits", "misses",
               "hit rate", "misses/token", "bytes/token");
   for (const Line& line : lines) {
@@ -159,12 +145,11 @@ void run_replay(const ReplayFlags& flags) {
                                                  " to replay");
   }
   if (!trace.complete) {
-    print_message(flags.file + ": was cut short; its " + std::to_string(trace.steps.size()) +
-                  " complete steps are replayed");
+    print_message(flags.file + ": was cut short; its " +
+                  counted(trace.steps.size(), "complete step is", "complete steps are") + " replayed");
   }
   std::vector<Line> lines;
-  for (const std::string& text : flags.slots) {
-    const int64_t slots = slots_of(*parse_slots(text), trace.model);
+  for (const int64_t slots : slots_of(flags.slots, trace.model)) {
     const ReplayCalls calls = make_replay_calls(trace, slots, flags.decode_only);
     totals.tokens = calls.tokens;
     totals.used_experts = calls.distinct_keys;
@@ -177,8 +162,10 @@ void run_replay(const ReplayFlags& flags) {
 }
 
 std::string check_slots(const std::string& text) {
-  if (parse_slots(text)) return {};
-  return "\"" + text + "\" is no number of slots; give counts or shares of all experts: 64,128,25%";
+  const std::optional<SlotCount> count = read_slot_count(text);
+  if (count && count->problem().empty()) return {};
+  return "\"" + text + "\" is no number of slots" + (count ? " (" + count->problem() + ")" : "") +
+         "; give counts or shares of all experts: 64,128,25%";
 }
 
 std::string check_policy(const std::string& name) {

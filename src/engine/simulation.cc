@@ -70,14 +70,4 @@ ExpertSettings arm_settings(const Arm& arm, const ExpertShape& shape) {
   return settings;
 }
 
-int64_t slots_for_card(const ModelInfo& info, const MachineModel& machine, int64_t context_tokens) {
-  const ExpertShape shape = expert_shape(info);
-  const int64_t all = shape.layers * shape.experts;
-  if (all == 0) return 0;
-  const double row = static_cast<double>(info.expert_bytes) / static_cast<double>(all);
-  const double room = 0.9 * machine.device_bytes - static_cast<double>(info.dense_bytes) -
-                      static_cast<double>(info.kv.bytes_per_token() * context_tokens);
-  return std::clamp(static_cast<int64_t>(room / row), min_slots(shape), all);
-}
-
 }  // namespace sluice

@@ -36,7 +36,5 @@ std::span<const Arm> published_arms();  // neither, priority, epoch, both
 /// Settings of an arm: a streaming pass that moves every expert through the slots of two layers, one a tile,
 /// with the slots of a decode step beside them.
 ExpertSettings arm_settings(const Arm& arm, const ExpertShape& shape);
-/// Slots that a card has room for beside the dense weights, a context and a tenth of its memory.
-int64_t slots_for_card(const ModelInfo& info, const MachineModel& machine, int64_t context_tokens);
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/counted.h"
 #include "experts/cuda/expert_ops.h"
 
 namespace sluice {
@@ -90,9 +91,9 @@ void audit(Stream& stream, const ExpertState& state, const ExpertPool& pool, Aud
 }
 
 std::string describe(const AuditResult& result, const ExpertPool& pool) {
-  std::string text = "audit: " + std::to_string(result.violations) + " violations in " +
-                     std::to_string(result.slots_checked) +
-                     " held slots; a slot does not hold its expert's bytes, or the maps disagree:";
+  std::string text = "audit: " + counted(result.violations, "violation") + " in " +
+                     counted(result.slots_checked, "held slot") +
+                     "; a slot does not hold its expert's bytes, or the maps disagree:";
   const int32_t experts = pool.map.shape().experts;
   const auto most = static_cast<int64_t>(result.slots.size());
   for (int64_t i = 0; i < std::min(result.violations, most); ++i) {

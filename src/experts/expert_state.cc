@@ -58,7 +58,7 @@ std::vector<int64_t> divide_slots(const ExpertShape& shape, int64_t slots,
   const int64_t needed = std::accumulate(least.begin(), least.end(), int64_t{0});
   if (slots < needed) {
     throw Error(ErrorCode::kInvalidArgument,
-                "expert slots \"" + std::to_string(slots) + "\": at least " + std::to_string(needed) +
+                std::to_string(slots) + " expert slots: at least " + std::to_string(needed) +
                     " are needed, since the experts have rows of " + std::to_string(pool_layers.size()) +
                     " layouts, and each has slots of its own");
   }

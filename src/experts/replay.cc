@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "experts/replay_order.h"
 
@@ -72,9 +73,10 @@ int64_t tokens_of(const Trace& trace, const TraceStep& step) {
 
 void check_slots(const TraceModel& model, int64_t slots) {
   if (slots < model.top_k) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::to_string(slots) + " slots are too few: one token uses " + std::to_string(model.top_k) +
-                    " experts of a layer at once, so the least is " + std::to_string(model.top_k));
+    throw Error(ErrorCode::kInvalidArgument, counted(slots, "slot is", "slots are") +
+                                                 " too few: one token uses " + std::to_string(model.top_k) +
+                                                 " experts of a layer at once, so the least is " +
+                                                 std::to_string(model.top_k));
   }
   if (slots > model.all_experts()) {
     throw Error(ErrorCode::kInvalidArgument, std::to_string(slots) + " slots are more than all " +

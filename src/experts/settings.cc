@@ -2,10 +2,10 @@
 #include "experts/settings.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "experts/slot_count.h"
 
 namespace sluice {
 namespace {
@@ -15,21 +15,12 @@ namespace {
 }
 
 [[noreturn]] void refuse_above(std::string_view text, int64_t all) {
-  refuse(text, "the model has only " + std::to_string(all) + " experts");
+  refuse(text, "the model has only " + counted(all, "expert"));
 }
 
 [[noreturn]] void refuse_below(std::string_view text, const std::string& before, const ExpertShape& shape) {
   refuse(text, before + "at least " + std::to_string(min_slots(shape)) +
                    " are needed (experts a token x requests)");
-}
-
-double parse_number(std::string_view whole, std::string_view digits) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0) {
-    refuse(whole, "expected a number, a percentage such as 25%, all or auto");
-  }
-  return value;
 }
 
 }  // namespace
@@ -41,15 +32,15 @@ int64_t min_slots(const ExpertShape& shape) {
 int64_t parse_slots(std::string_view text, const ExpertShape& shape) {
   const int64_t all = shape.layers * shape.experts;
   if (text == "auto") return 0;
-  if (text == "all" && (all == 0 || all >= min_slots(shape))) return all;
-  const bool percent = !text.empty() && text.back() == '%';
-  const double value = parse_number(text, percent ? text.substr(0, text.size() - 1) : text);
-  if (!percent && value != std::floor(value)) refuse(text, "a number of slots is whole");
-  if (percent && value > 100) refuse(text, "more than 100%");
-  if (!percent && value > static_cast<double>(all)) refuse_above(text, all);
-  const auto slots = static_cast<int64_t>(percent ? value / 100 * static_cast<double>(all) : value);
+  if (text == "all") {
+    if (all != 0 && all < min_slots(shape)) refuse_below(text, "", shape);
+    return all;
+  }
+  const SlotCount count = parse_expert_slots(text);
+  const int64_t slots = count.of(all);
+  if (slots > all) refuse_above(text, all);
   if (slots < min_slots(shape)) {
-    refuse_below(text, percent ? "rounds to " + std::to_string(slots) + " slots; " : "", shape);
+    refuse_below(text, count.is_share ? "rounds to " + std::to_string(slots) + " slots; " : "", shape);
   }
   return slots;
 }

@@ -132,9 +132,10 @@ TEST_F(Chat, SystemAndResetChangeTheConversation) {
 TEST_F(Chat, MistakesInCommandsAreNamedAndTheConversationGoesOn) {
   const Outcome outcome = chat("/juggle now\n/save\n/load " + folder_.path().string() +
                                "/absent\n/save /\nWhat is red?\n" + save_);
-  EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* part : {"unknown command /juggle; the commands are:\n/reset", "/exit",
-                           "/save needs the name of a file", "/absent: cannot open", "saved 2 messages"}) {
+  EXPECT_EQ(outcome.exit_code, 1) << "nobody sat at a terminal to see the lines";
+  for (const char* part :
+       {"unknown command /juggle; the commands are:\n/reset", "/exit", "sluice: 4 commands failed\n",
+        "/save needs the name of a file", "/absent: cannot open", "saved 2 messages"}) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
   }
 }
@@ -143,14 +144,17 @@ TEST_F(Chat, SlotsChangeBetweenTurnsWithoutChangingAnAnswer) {
   const std::string first = "What is a violin?\n", second = "What is a cello?\n", third = "And a drum?\n";
   const Outcome plain = chat(first + second + third);
   const std::string report = folder_ / "report.json";
-  const Outcome resized = chat(first + "/slots 40\n" + second + "/slots 3\n/slots all\n" + third,
+  const Outcome resized = chat(first + "/slots 40\n" + second + "/slots 3\n/slots all\n/slots 100%\n" + third,
                                {"--expert-slots", "25%", "--audit", "1", "--report", report});
   EXPECT_EQ(resized.out, plain.out);
   EXPECT_THAT(resized.err, HasSubstr("40 expert slots instead of 128\n"));
   EXPECT_THAT(resized.err, HasSubstr("--expert-slots 3: at least 6 are needed"));
   EXPECT_THAT(resized.err, HasSubstr("512 expert slots instead of 40\n"));
+  EXPECT_THAT(resized.err, HasSubstr("512 expert slots, as before\n"));
+  EXPECT_EQ(resized.exit_code, 1);
+  EXPECT_THAT(resized.err, ::testing::EndsWith("sluice: 1 command failed\n"));
   const Json total = read_json(report).at("total");
-  EXPECT_EQ(total.at("resizes"), 2);
+  EXPECT_EQ(total.at("resizes"), 3);
   EXPECT_EQ(total.at("slots"), 512);
   EXPECT_GT(total.at("idle_filled"), 0);
   EXPECT_THAT(chat("/slots 40\n").err, HasSubstr("start with --expert-slots"));

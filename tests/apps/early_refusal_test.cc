@@ -81,10 +81,13 @@ TEST_F(EarlyRefusal, InputThatIsNoJsonIsSaidInOurWords) {
 TEST_F(EarlyRefusal, WholeNumbersAreTakenAsTheyAreWrittenOrRefused) {
   const std::vector<std::pair<Arguments, std::string>> cases = {
       {{"--seed", "-1"}, "--seed: \"-1\" is not a whole number from 0 up"},
-      {{"--seed", "18446744073709551616"}, "18446744073709551616 is outside 0 ... 18446744073709551615"},
-      {{"--seed", "100000000000000000000000"}, "is outside"},
-      {{"--top-k", "12345678901234567890"}, "--top-k: 12345678901234567890 is outside"},
-      {{"--max-tokens", "12345678901234567890"}, "--max-tokens: 12345678901234567890 is outside"},
+      {{"--seed", "18446744073709551616"}, "18446744073709551616 is too large: at most 18446744073709551615"},
+      {{"--seed", "100000000000000000000000"}, "is too large"},
+      {{"--top-k", "12345678901234567890"},
+       "--top-k: 12345678901234567890 is too large: at most 9223372036854775807"},
+      {{"--max-tokens", "12345678901234567890"}, "--max-tokens: 12345678901234567890 is too large"},
+      {{"--max-tokens", "-12345678901234567890"}, "-12345678901234567890 is too little: at least 1"},
+      {{"--chunk", "12345678901234567890"}, "12345678901234567890 is outside 1 ... 8192"},
       {{"--max-tokens", "1.5"}, "\"1.5\" is not a whole number"},
       {{"--threads", "0x2"}, "\"0x2\" is not a whole number"},
   };

@@ -63,7 +63,10 @@ class ExpertFlags : public ::testing::Test {
 TEST_F(ExpertFlags, BadNumbersOfSlotsAreOneLine) {
   expect_wrong_usage(eval({"--expert-slots", "many"}),
                      {"--expert-slots many:", "a number, a percentage such as 25%, all or auto"});
-  expect_wrong_usage(eval({"--expert-slots", "1"}), {"--expert-slots 1:", "at least 2 are needed"});
+  expect_wrong_usage(eval({"--expert-slots", "1e1"}), {"--expert-slots 1e1:", "a number, a percentage"});
+  expect_wrong_usage(eval({"--expert-slots", "0"}), {"--expert-slots 0: experts need some slots"});
+  expect_refusal(eval({"--expert-slots", "1"}), {"--expert-slots 1:", "at least 2 are needed"});
+  expect_refusal(eval({"--expert-slots", "99999999999999999999"}), {"only 24 experts"});
   expect_refusal(eval({"--expert-slots", "25"}), {"--expert-slots 25:", "only 24 experts"});
   expect_refusal(eval({"--expert-slots", "5%"}), {"rounds to 1 slots", "at least 2 are needed"});
   expect_wrong_usage(eval({"--expert-slots", "101%"}), {"more than 100%"});

@@ -25,6 +25,10 @@ TEST(BenchExperts, CountsHitsMissesAndTheForecastsRecall) {
   EXPECT_GT(on.at("predicted_per_token"), 0);
   EXPECT_LT(on.at("misses_per_token"), off.at("misses_per_token"));
   EXPECT_EQ(measure.at("misses_per_token"), off.at("misses_per_token")) << "measuring must not fetch";
+  EXPECT_LT(on.at("predicted_used_per_token"), on.at("predicted_per_token"));
+  EXPECT_GT(on.at("predicted_used_per_token"), 0);
+  EXPECT_TRUE(off.at("layers")[1].at("recall_4").is_null()) << "nothing was forecast";
+  EXPECT_TRUE(measure.at("layers")[0].at("recall_8").is_null()) << "nothing comes before the first layer";
   for (size_t l = 1; l < 8; ++l) {
     const auto& layer = measure.at("layers")[l];
     EXPECT_GT(layer.at("recall_4"), 0.2) << "chance is 0.06";
@@ -42,7 +46,7 @@ TEST(BenchCpu, TimesThreeSettingsAndPrintsTheVerdict) {
                                        "--max-tokens", "20", "--rounds", "1", "--link-gbps", "1"},
                                       "The function returns a list of the names in the current scope.");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* part : {"1 rounds, link 1.0", "\noff ", "\nauto ", "\nalways ", "measuring"}) {
+  for (const char* part : {"1 round, link 1.0", "\noff ", "\nauto ", "\nalways ", "measuring"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
   EXPECT_THAT(outcome.out, HasSubstr("100.0 %")) << "always computes every miss";
@@ -82,6 +86,17 @@ TEST(Plan, ForecastsTheSizesOfAPublishedModelWithoutItsWeights) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("what the card has room for of 10240 experts"));
   EXPECT_THAT(outcome.out, HasSubstr("neither priority    epoch     both"));
+}
+
+TEST(Plan, SaysWhereTheArmsTellLittle) {
+  const auto arms = [](const Arguments& of) {
+    Arguments plan = {"plan", "--simulate", "published", "--prompt-tokens", "64", "--tokens", "1"};
+    plan.insert(plan.end(), of.begin(), of.end());
+    return run_program(plan).out;
+  };
+  EXPECT_THAT(arms({"--model", demo_model(), "--expert-slots", "25%"}),
+              HasSubstr("launches take longer than copies"));
+  EXPECT_THAT(arms({"--shape", "q36"}), Not(HasSubstr("launches take longer")));
 }
 
 TEST(Plan, NeedsAModelOrAShapeAndKnowsItsShapes) {

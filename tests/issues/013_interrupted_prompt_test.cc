@@ -75,6 +75,29 @@ TEST(InterruptedPrompt, EndsTheRunWithCode130) {
   EXPECT_THAT(read_text_file(errors), ::testing::EndsWith("sluice: stopped by Ctrl-C\n"));
 }
 
+TEST(InterruptedPrompt, WritesTheReportAllTheSame) {
+  const TemporaryFolder folder;
+  std::string prompt;
+  for (int i = 0; i < 3000; ++i) prompt += " the";
+  write_file_atomically(folder / "prompt", prompt);
+  const std::string report = folder / "report", residency = folder / "residency", errors = folder / "errors";
+  interrupt({"run", "--model", demo_model(), "--prompt-file", folder / "prompt", "--expert-slots", "25%",
+             "--report", report, "--residency", residency, "--ignore-end", "--max-tokens", "1000"},
+            errors);
+  EXPECT_TRUE(std::filesystem::exists(report));
+  EXPECT_TRUE(std::filesystem::exists(residency));
+  EXPECT_THAT(read_text_file(errors), ::testing::HasSubstr("experts: 128 slots"));
+  // A single step of all ids: none is there yet when the signal comes.
+  std::string ids = "[1";
+  for (int i = 0; i < 3000; ++i) ids += ", " + std::to_string(300 + i % 50);
+  write_file_atomically(folder / "ids", ids + "]");
+  const std::string recorded = folder / "recorded";
+  interrupt({"trace", "record", "--model", demo_model(), "--ids", folder / "ids", "--expert-slots", "25%",
+             "--report", recorded, "--ignore-end", "--max-tokens", "1000", "--out", folder / "trace"},
+            errors);
+  EXPECT_TRUE(std::filesystem::exists(recorded));
+}
+
 TEST(InterruptedPrompt, LeavesTheSessionAsIfItHadNotBegun) {
   SmallModel model;
   Runtime runtime(*model.device, *model.model, ExpertSettings());

@@ -45,6 +45,16 @@ void expect_refused(const std::string& field, const json& value, ErrorCode code,
   }
 }
 
+/// This config.json is in order: without weights, what is missing is the first tensor.
+void expect_read(const json& config) {
+  SCOPED_TRACE(config.dump());
+  const TemporaryFolder folder;
+  testing::TensorSet().write_checkpoint(folder.path(), config.dump());
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const auto device = make_host_device(1);
+  expect_error(ErrorCode::kNotFound, {"there is no tensor"}, [&] { load_model(checkpoint, *device, {}); });
+}
+
 TEST(FamilyConfig, RefusesNumbersThatAreZeroNegativeOrAbsurd) {
   for (const std::string field :
        {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -103,9 +113,41 @@ TEST(FamilyConfig, RefusesWhatNothingHereRunsWithTheKnownValues) {
                  {"'gptq'", "compressed-tensors", "NVFP4"});
   expect_refused("layer_types", {"sliding_attention"}, ErrorCode::kUnsupported,
                  {"\"sliding_attention\"", "full_attention"});
-  json olmoe = config_of("olmoe");
-  olmoe["clip_qkv"] = 8.0;
-  expect_refused_text(olmoe.dump(), ErrorCode::kUnsupported, {"clip_qkv"});
+  for (const char* field : {"clip_qkv", "attn_logit_softcapping", "final_logit_softcapping"}) {
+    expect_refused(field, 8.0, ErrorCode::kUnsupported, {field, "the known value is: null"});
+  }
+  expect_refused("mlp_bias", true, ErrorCode::kUnsupported, {"mlp_bias true", "false"});
+  expect_refused("n_group", 4, ErrorCode::kUnsupported, {"n_group 4", "the known value is: 1"});
+  expect_refused("topk_group", 2, ErrorCode::kUnsupported, {"topk_group 2", "the known value is: 1"});
+  expect_refused("first_k_dense_replace", 1, ErrorCode::kUnsupported, {"first_k_dense_replace 1"});
+  expect_refused("routed_scaling_factor", 2.5, ErrorCode::kUnsupported, {"routed_scaling_factor 2.5"});
+}
+
+TEST(FamilyConfig, RefusesASharedExpertInFamiliesThatHaveNone) {
+  for (const char* family : {"qwen3_moe", "olmoe", "mixtral"}) {
+    for (const char* field : {"shared_expert_intermediate_size", "n_shared_experts"}) {
+      json config = config_of(family);
+      config[field] = 48;
+      expect_refused_text(config.dump(), ErrorCode::kUnsupported, {std::string(field) + " 48"});
+    }
+  }
+  json config = config_of("qwen3_moe");
+  config["use_qk_norm"] = false;
+  expect_refused_text(config.dump(), ErrorCode::kUnsupported, {"use_qk_norm false"});
+}
+
+TEST(FamilyConfig, TakesFieldsThatChangeNothing) {
+  for (const char* family : kFamilies) {
+    json config = config_of(family);
+    for (const char* field : {"clip_qkv", "mlp_bias", "n_group", "shared_expert_intermediate_size"}) {
+      if (!config.contains(field)) config[field] = nullptr;
+    }
+    config["topk_group"] = 1;
+    config["routed_scaling_factor"] = 1.0;
+    config["n_shared_experts"] = 0;
+    config["first_k_dense_replace"] = 0;
+    expect_read(config);
+  }
 }
 
 TEST(FamilyConfig, RefusesAWindowThatCutsSomethingOffAndNoOther) {
@@ -116,16 +158,10 @@ TEST(FamilyConfig, RefusesAWindowThatCutsSomethingOffAndNoOther) {
   qwen["sliding_window"] = 128;
   qwen["use_sliding_window"] = true;
   expect_refused_text(qwen.dump(), ErrorCode::kUnsupported, {"sliding_window 128"});
-  // Switched off, or as long as the model's positions: what is missing then is the first tensor.
+  // Switched off, or as long as the model's positions.
   qwen["use_sliding_window"] = false;
   mixtral["sliding_window"] = 512;
-  for (const json& fine : {qwen, mixtral}) {
-    const TemporaryFolder folder;
-    testing::TensorSet().write_checkpoint(folder.path(), fine.dump());
-    const Checkpoint checkpoint = Checkpoint::open(folder.path());
-    const auto device = make_host_device(1);
-    expect_error(ErrorCode::kNotFound, {"there is no tensor"}, [&] { load_model(checkpoint, *device, {}); });
-  }
+  for (const json& fine : {qwen, mixtral}) expect_read(fine);
 }
 
 TEST(FamilyConfig, ReadsAFamilyInsideOfAnotherModel) {

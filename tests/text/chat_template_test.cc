@@ -110,7 +110,9 @@ TEST_F(ChatTemplateClock, ShowsTheTimeOfTheEnvironment) {
 }
 
 TEST_F(ChatTemplateClock, RefusesATimeThatIsNone) {
-  for (const char* time : {"yesterday", "2026-13-01T00:00:00", "2026-11-29", "2026-11-29T12:00:00Z"}) {
+  for (const char* time :
+       {"yesterday", "2026-13-01T00:00:00", "2026-11-29", "2026-11-29T12:00:00Z", "2026-02-31T12:00:00",
+        "2026-02-29T12:00:00", "2026-04-31T12:00:00", "2026-00-10T12:00:00"}) {
     ::setenv("SLUICE_CLOCK", time, 1);
     expect_error(ErrorCode::kInvalidArgument, {"SLUICE_CLOCK", time},
                  [] { testing::render("{{ strftime_now('%Y') }}"); });

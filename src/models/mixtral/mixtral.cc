@@ -3,6 +3,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "models/moe_decoder/decoder.h"
+#include "models/moe_decoder/refused_fields.h"
 
 namespace sluice {
 namespace {
@@ -15,6 +16,7 @@ DecoderConfig read_config(const Config& top) {
   c.family = "mixtral";
   c.expert_intermediate = config.integer({"intermediate_size"}, 1, kMostWide);
   c.renormalise = true;
+  refuse_shared_expert(config);
   c.moe_blocks = {"block_sparse_moe", "mlp"};  // as published; as transformers 5 names its modules
   c.projections = {"w1", "w3", "w2"};
   return c;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "models/moe_decoder/refused_fields.h"
 
 namespace sluice::moe_decoder {
 namespace {
@@ -90,6 +91,7 @@ DecoderConfig read_common(const Config& top, const Defaults& defaults) {
     unsupported(config, "router function \"" + scores + "\"; the known one is: softmax");
   }
   refuse_sliding_window(config, c.max_positions);
+  refuse_fields_without_effect(config);
   return c;
 }
 

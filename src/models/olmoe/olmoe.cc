@@ -1,11 +1,9 @@
 // Reads config.json of OLMoE.
 #include "models/olmoe/olmoe.h"
 
-#include <string>
-
-#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "models/moe_decoder/decoder.h"
+#include "models/moe_decoder/refused_fields.h"
 
 namespace sluice {
 namespace {
@@ -20,10 +18,7 @@ DecoderConfig read_config(const Config& top) {
   c.qkv_bias = c.o_bias = config.boolean_or({"attention_bias"}, false);
   c.expert_intermediate = config.integer({"intermediate_size"}, 1, kMostWide);
   c.renormalise = config.boolean_or({"norm_topk_prob"}, false);
-  if (config.has({"clip_qkv"})) {
-    throw Error(ErrorCode::kUnsupported,
-                config.file() + ": clip_qkv is not supported; the known value is: null");
-  }
+  refuse_shared_expert(config);
   return c;
 }
 

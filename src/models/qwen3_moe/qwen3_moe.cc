@@ -1,8 +1,10 @@
 // Reads config.json of Qwen3-MoE.
 #include "models/qwen3_moe/qwen3_moe.h"
 
+#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "models/moe_decoder/decoder.h"
+#include "models/moe_decoder/refused_fields.h"
 
 namespace sluice {
 namespace {
@@ -18,6 +20,11 @@ DecoderConfig read_config(const Config& top) {
   c.expert_intermediate = config.integer({"moe_intermediate_size"}, 1, kMostWide);
   c.renormalise = config.boolean_or({"norm_topk_prob"}, false);
   read_dense_layers(top, c);
+  refuse_shared_expert(config);
+  if (!config.boolean_or({"use_qk_norm"}, true)) {
+    throw Error(ErrorCode::kUnsupported,
+                config.file() + ": use_qk_norm false is not supported; the known value is: true");
+  }
   return c;
 }
 

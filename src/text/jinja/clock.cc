@@ -1,6 +1,8 @@
 // The clock, with Python's two differences from C's strftime.
 #include "text/jinja/clock.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -16,9 +18,12 @@ std::tm fixed_time(const char* text) {
   int used = 0;
   const int fields = std::sscanf(text, "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon,
                                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &used);
-  const bool in_range = time.tm_year >= 1900 && time.tm_mon >= 1 && time.tm_mon <= 12 && time.tm_mday >= 1 &&
-                        time.tm_mday <= 31 && time.tm_hour >= 0 && time.tm_hour < 24 && time.tm_min >= 0 &&
-                        time.tm_min < 60 && time.tm_sec >= 0 && time.tm_sec <= 60;
+  const auto positive = [](int field) { return static_cast<unsigned>(std::max(field, 0)); };
+  const std::chrono::year_month_day date{std::chrono::year(time.tm_year),
+                                         std::chrono::month(positive(time.tm_mon)),
+                                         std::chrono::day(positive(time.tm_mday))};
+  const bool in_range = time.tm_year >= 1900 && date.ok() && time.tm_hour >= 0 && time.tm_hour < 24 &&
+                        time.tm_min >= 0 && time.tm_min < 60 && time.tm_sec >= 0 && time.tm_sec <= 60;
   if (fields != 6 || !in_range || text[used] != '\0') {
     throw Error(ErrorCode::kInvalidArgument,
                 "SLUICE_CLOCK is '" + std::string(text) + "'; it must be a time such as 2026-11-29T12:00:00");
