@@ -12,6 +12,7 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/input_limits.h"
+#include "apps/model_place.h"
 #include "apps/sample_text.h"
 #include "apps/usage_error.h"
 #include "base/error.h"
@@ -32,7 +33,8 @@ constexpr int kMessages = 2000;
 constexpr size_t kMessageBytes = 500;
 
 struct BenchTokenizerOptions {
-  fs::path tokenizer, model;
+  std::string tokenizer;
+  ModelPlace model;
   std::vector<std::string> files;
   int64_t rounds = 5, seed = 1;
   bool json = false;
@@ -127,10 +129,8 @@ std::vector<std::pair<std::string, std::string>> texts_of(const BenchTokenizerOp
 }
 
 Report measure(const BenchTokenizerOptions& options) {
-  const fs::path given = options.tokenizer.empty() ? options.model : options.tokenizer;
-  std::error_code ignored;  // load says what is wrong
-  if (!fs::exists(given, ignored))
-    throw Error(ErrorCode::kNotFound, given.string() + ": no such file or folder");
+  const fs::path given = options.model.given() ? options.model.folder() : find_tokenizer(options.tokenizer);
+  std::error_code ignored;
   Report report;
   const bool is_folder = fs::is_directory(given, ignored);
   report.file = is_folder ? given / "tokenizer.json" : given;
@@ -198,7 +198,7 @@ void print_json(const Report& report) {
 }
 
 void bench_tokenizer(const BenchTokenizerOptions& options) {
-  if (options.tokenizer.empty() == options.model.empty()) {
+  if (options.tokenizer.empty() != options.model.given()) {
     throw UsageError("bench text needs one of --tokenizer and --model");
   }
   const Report report = measure(options);
@@ -219,9 +219,9 @@ void add_bench_tokenizer(Command& bench) {
       "\n"
       "  $ sluice bench text --model MODEL\n"
       "  $ sluice bench text --tokenizer MODEL/tokenizer.json --file src/main.c --file README.md --json");
-  command.option("--tokenizer", options->tokenizer, "A tokenizer.json, or the folder that holds it")
-      .type("FILE");
-  command.option("--model", options->model, "Folder of a model").type("DIR");
+  command.option("--tokenizer", options->tokenizer, "A tokenizer.json, or the model that holds it")
+      .type("FILE|DIR|ORG/NAME");
+  options->model.add_to(command, "tokenizer.json");
   command.option("--file", options->files, "A text to encode; may be repeated; - is standard input")
       .type("FILE");
   command.option("--rounds", options->rounds, "Run everything but the worst cases so often")

@@ -68,7 +68,7 @@ class Chat {
     const bool terminal = ::isatty(STDIN_FILENO) != 0;
     const auto reader = terminal ? make_terminal_reader() : make_plain_reader();
     if (terminal)
-      notice("Chatting with " + printable(options_.model.folder) +
+      notice("Chatting with " + printable(options_.model.place.name()) +
              ". /help lists the commands, Ctrl-D ends.");
     const InterruptGuard between_turns;  // a late Ctrl-C must not end the program
     bool ended = false;                  // by /exit

@@ -42,7 +42,7 @@ std::string one_decimal(double value, const char* unit) {
 ChatSession::ChatSession(const ModelOptions& model, const SamplingOptions& sampling)
     : model_(model),
       tokenizer_(load_tokenizer(model)),
-      template_(ChatTemplate::load(model.folder)),
+      template_(ChatTemplate::load(model.place.folder())),
       loaded_(LoadedModel::load(model)),
       sampling_(sampling),
       session_(*loaded_.runtime, {model.context_tokens, model.chunk_tokens}) {

@@ -23,5 +23,6 @@ void add_bench_decode(Command& bench);     // `bench decode`
 void add_bench_prefill(Command& bench);    // `bench prefill`
 void add_synth(Command& program);
 void add_plan(Command& program);
+void add_pull(Command& program);
 
 }  // namespace sluice::apps

@@ -9,6 +9,7 @@
 #include "apps/commands.h"
 #include "apps/file_uses.h"
 #include "apps/interrupt.h"
+#include "apps/model_place.h"
 #include "apps/progress_bar.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -18,6 +19,7 @@ namespace sluice::apps {
 namespace {
 
 struct Flags {
+  ModelPlace model;
   ConvertOptions options;
   std::string format, max_shard_size = "5GB";
 };
@@ -49,6 +51,7 @@ ConvertSummary convert_or_say_how_to_go_on(const ConvertOptions& options) {
 
 void run_convert(const Flags& flags) {
   ConvertOptions options = flags.options;
+  options.model = flags.model.folder();
   options.format = flags.format == "fp8" ? WeightFormat::kFp8Block : WeightFormat::kNvfp4;
   options.max_shard_bytes = shard_bytes(flags.max_shard_size);
   FileUses files;
@@ -73,7 +76,7 @@ void run_convert(const Flags& flags) {
 void add_convert(Command& program) {
   auto flags = std::make_shared<Flags>();
   Command command = program.subcommand("convert", "Write a checkpoint with its weights quantised");
-  command.option("--model", flags->options.model, "Folder with the checkpoint to convert").required();
+  flags->model.add_to(command, "the checkpoint to convert").required();
   command.option("--out", flags->options.out, "Folder to write; must not exist or be empty").required();
   command
       .option(

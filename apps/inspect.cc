@@ -8,6 +8,7 @@
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/model_place.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct InspectOptions {
-  std::string model;
+  ModelPlace model;
   bool json = false;
   bool tensors = false;
 };
@@ -155,7 +156,7 @@ void print_json(const Checkpoint& checkpoint, const Summary& summary, bool tenso
 }
 
 void run_inspect(const InspectOptions& options) {
-  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const Checkpoint checkpoint = Checkpoint::open(options.model.folder());
   const Summary summary = summarize(checkpoint);
   if (options.json) return print_json(checkpoint, summary, options.tensors);
   print_summary(checkpoint, summary);
@@ -167,7 +168,7 @@ void run_inspect(const InspectOptions& options) {
 void add_inspect(Command& program) {
   auto options = std::make_shared<InspectOptions>();
   Command command = program.subcommand("inspect", "Show what a checkpoint holds, without loading it");
-  command.option("--model", options->model, "Folder with the checkpoint").required();
+  options->model.add_to(command, "the checkpoint").required();
   command.flag("--json", options->json, "Print JSON");
   command.flag("--tensors", options->tensors, "List each tensor");
   command.action([options] { run_inspect(*options); });

@@ -19,7 +19,7 @@
 namespace sluice::apps {
 
 void ModelOptions::add_to(Command& command, bool with_context, bool model_required) {
-  Argument model = command.option("--model", folder, "Folder with config.json and safetensors files");
+  Argument model = place.add_to(command, "config.json and safetensors files");
   if (model_required) model.required();
   command
       .option("--compute", compute,
@@ -53,8 +53,7 @@ std::FILE* ModelOptions::text_stream(FileUses files) const {
 
 void ModelOptions::check(FileUses files) const {
   experts.check_effects(experts.slots != "auto" || device.on_gpu());
-  check_model_folder(folder);
-  files.reads_folder("--model", folder);
+  files.reads_folder("--model", place.folder());
   experts.add_files(files);
   files.check();
 }
@@ -69,7 +68,7 @@ LoadOptions load_options(const ModelOptions& options) {
 
 Tokenizer load_tokenizer(const ModelOptions& options) {
   options.check();
-  return Tokenizer::load(std::filesystem::path(options.folder) / "tokenizer.json");
+  return Tokenizer::load(std::filesystem::path(options.place.folder()) / "tokenizer.json");
 }
 
 namespace {
@@ -95,7 +94,7 @@ LoadedModel LoadedModel::load(const ModelOptions& options, std::unique_ptr<Devic
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded;
   options.check();
-  loaded.checkpoint = Checkpoint::open(options.folder);
+  loaded.checkpoint = Checkpoint::open(options.place.folder());
   const bool serves = device == nullptr;
   const int threads = serves ? threads_within_cores(options.threads) : options.threads;
   loaded.device = serves ? options.device.open(threads) : std::move(device);

@@ -10,6 +10,7 @@
 #include "apps/expert_options.h"
 #include "apps/file_uses.h"
 #include "apps/host_row_options.h"
+#include "apps/model_place.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
 #include "models/model.h"
@@ -21,7 +22,7 @@ class Command;
 
 /// The flags of every command that runs a model.
 struct ModelOptions {
-  std::string folder;
+  ModelPlace place;
   std::string compute = "bf16";  // bf16, f32
   int threads = 0;
   int64_t chunk_tokens = 512;

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
           sluice::apps::add_bench(program);
           sluice::apps::add_synth(program);
           sluice::apps::add_plan(program);
+          sluice::apps::add_pull(program);
         });
   } catch (const sluice::apps::UsageError& error) {
     return fail(error.what(), kWrongUsage);

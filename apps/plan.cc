@@ -45,7 +45,7 @@ std::unique_ptr<Model> load(const PlanOptions& options, Device& device) {
   if (!options.shape.empty()) {
     return make_shape_model(device, model_shape(options.shape), load_options(options.model));
   }
-  return load_model(Checkpoint::open(options.model.folder), device, load_options(options.model));
+  return load_model(Checkpoint::open(options.model.place.folder()), device, load_options(options.model));
 }
 
 /// A simulated machine with the model in it.
@@ -215,7 +215,7 @@ void make_forecasts(const PlanOptions& options, std::FILE* out, std::vector<Plan
 
 /// Throws UsageError. Without a simulation nothing runs.
 void check_effects(const PlanOptions& options) {
-  if (options.model.folder.empty() == options.shape.empty()) {
+  if (options.model.place.given() != options.shape.empty()) {
     throw UsageError("plan needs either --model or --shape");
   }
   const ExpertOptions& experts = options.model.experts;
@@ -245,10 +245,7 @@ void check_effects(const PlanOptions& options) {
 void run_plan(const PlanOptions& options) {
   check_effects(options);
   FileUses files;
-  if (!options.model.folder.empty()) {
-    check_model_folder(options.model.folder);
-    files.reads_folder("--model", options.model.folder);
-  }
+  if (options.model.place.given()) files.reads_folder("--model", options.model.place.folder());
   files.writes("--timeline", options.trace_file);
   files.check();
   std::FILE* const out = files.writes_standard_output() ? stderr : stdout;

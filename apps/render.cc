@@ -10,6 +10,7 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/input_limits.h"
+#include "apps/model_place.h"
 #include "apps/usage_error.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -30,7 +31,7 @@ constexpr std::pair<const char*, const char*> kOfOtherOptions[] = {
     {"add_generation_prompt", "--no-generation-prompt (or its absence)"}};
 
 struct RenderOptions {
-  std::filesystem::path model;
+  ModelPlace model;
   std::string messages;
   std::string tools;  // empty: none
   bool no_generation_prompt = false;
@@ -71,8 +72,7 @@ void render(const RenderOptions& options) {
     throw UsageError("--messages and --tools can't both read standard input");
   }
   const Json variables = read_variables(options.variables);
-  check_model_folder(options.model);
-  const ChatTemplate chat_template = ChatTemplate::load(options.model);
+  const ChatTemplate chat_template = ChatTemplate::load(options.model.folder());
   ChatTemplateInputs inputs;
   inputs.messages = read_list(options.messages, "messages");
   if (!options.tools.empty()) inputs.tools = read_list(options.tools, "tools");
@@ -96,10 +96,8 @@ void add_render(Command& program) {
       "\n"
       "  $ echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | sluice render --model MODEL --messages -\n"
       "  $ sluice render --model MODEL --messages chat.json --tools tools.json --set enable_thinking=false");
-  command
-      .option("--model", options->model,
-              "Folder with chat_template.jinja, or tokenizer_config.json that holds the template")
-      .type("DIR")
+  options->model
+      .add_to(command, "chat_template.jinja, or with a tokenizer_config.json that holds the template")
       .required();
   command.option("--messages", options->messages, "JSON array of messages; - is standard input")
       .type("FILE")

@@ -43,7 +43,7 @@ std::string render_chat(const RunOptions& options, const std::string& prompt) {
   const std::string system = options.system.value_or("");
   if (!system.empty()) inputs.messages.push_back({{"role", "system"}, {"content", system}});
   inputs.messages.push_back({{"role", "user"}, {"content", prompt}});
-  return ChatTemplate::load(options.model.folder).render(inputs);
+  return ChatTemplate::load(options.model.place.folder()).render(inputs);
 }
 
 nlohmann::ordered_json logprobs_of(const GenerateResult& result, const Tokenizer& tokenizer) {

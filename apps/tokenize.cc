@@ -10,6 +10,7 @@
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/input_limits.h"
+#include "apps/model_place.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "text/json_input.h"
@@ -21,15 +22,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct TokenizeOptions {
-  std::filesystem::path tokenizer;
+  std::string tokenizer;
   bool decode = false;
 };
 
-Tokenizer load_tokenizer(const std::filesystem::path& path) {
+Tokenizer load_tokenizer(const std::string& name) {
+  const std::filesystem::path path = find_tokenizer(name);
   std::error_code ignored;  // load says what is wrong
-  if (!std::filesystem::exists(path, ignored)) {
-    throw Error(ErrorCode::kNotFound, path.string() + ": no such file or folder");
-  }
   return Tokenizer::load(std::filesystem::is_directory(path, ignored) ? path / "tokenizer.json" : path);
 }
 
@@ -87,8 +86,8 @@ void add_tokenize(Command& program) {
       "\n"
       "  $ echo '[\"Hello world\"]' | sluice tokenize --tokenizer MODEL\n"
       "  $ echo '[[9707, 1879]]' | sluice tokenize --tokenizer MODEL --decode");
-  command.option("--tokenizer", options->tokenizer, "A tokenizer.json, or the folder that holds it")
-      .type("FILE")
+  command.option("--tokenizer", options->tokenizer, "A tokenizer.json, or the model that holds it")
+      .type("FILE|DIR|ORG/NAME")
       .required();
   command.flag("--decode", options->decode, "Read arrays of ids and write strings");
   command.action([options] { tokenize(*options); });

@@ -3,7 +3,7 @@
 # --self-test proves that the check sees a wrong include.
 set -euo pipefail
 
-order=(apps server engine models experts kv kernels text checkpoint device base)
+order=(apps server engine models experts kv kernels text checkpoint hub device base)
 
 # check ROOT: prints each include that points the wrong way, then the number of includes looked at; 1 if any is wrong.
 check() {

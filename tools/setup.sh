@@ -10,7 +10,7 @@ cmake_needed=3.25  # the format of CMakePresets.json
 
 # An entry "a|b" is one package that has two names: the first one installed or known to apt is taken.
 packages_program=(g++ cmake ninja-build 'pkgconf|pkg-config' libcli11-dev libedit-dev libpcre2-dev libsimdjson-dev
-  libutf8proc-dev libxxhash-dev nlohmann-json3-dev)
+  libutf8proc-dev libxxhash-dev nlohmann-json3-dev libcurl4-openssl-dev libssl-dev ca-certificates)
 packages_tests=(libgtest-dev libgmock-dev xz-utils)
 packages_clang=(clang 'libclang-rt-14-dev|libclang-rt-dev')
 packages_format=('clang-format-14|clang-format')

@@ -160,6 +160,23 @@ TEST_F(ConvertResume, RefusesWhileAnotherConversionWrites) {
   EXPECT_TRUE(asked);
 }
 
+TEST_F(ConvertResume, NeedsRoomForAllOfItBeforeItWrites) {
+  // A sparse file with a tensor that is larger than what is free.
+  const auto rows = static_cast<int64_t>(fs::space(folder_.path()).available / 1024 + 1'000'000);
+  const std::string size = std::to_string(rows), end = std::to_string(rows * 1024);
+  const std::string header =
+      R"({"lm_head.weight": {"dtype": "F32", "shape": [)" + size + R"(, 256], "data_offsets": [0, )" + end +
+      R"(]}, "l.mlp.experts.0.up_proj.weight": {"dtype": "F32", "shape": [0, 16], "data_offsets": [0, 0]}})";
+  fs::create_directory(folder_ / "in");
+  const fs::path weights = folder_ / "in/model.safetensors";
+  write_file_atomically(weights, testing::raw_safetensors(header, 0));
+  fs::resize_file(weights, fs::file_size(weights) + static_cast<uint64_t>(rows) * 1024);
+  write_file_atomically(folder_ / "in/config.json", "{}");
+  model_ = folder_ / "in";
+  expect_error(ErrorCode::kIo, {"out.partial", "needs", "are free"}, [&] { convert(options()); });
+  EXPECT_FALSE(fs::exists(folder_ / "out.partial"));
+}
+
 TEST_F(ConvertResume, LeavesNothingWhereNoFileWasFinished) {
   ConvertOptions given = options();
   given.max_shard_bytes = kDefaultShardBytes;
