@@ -74,7 +74,7 @@ TEST_F(Audit, NamesASlotOfWhichOneBitIsWrong) {
     byte ^= std::byte{0x10};
     const AuditResult result = run();
     EXPECT_EQ(result.violations, 1);
-    EXPECT_THAT(describe(result, pool()), HasSubstr("1 violations in 5 held slots"));
+    EXPECT_THAT(describe(result, pool()), HasSubstr("1 violation in 5 held slots"));
     EXPECT_THAT(describe(result, pool()), HasSubstr("slot 4 (MoE layer 1, expert 7)"));
     byte ^= std::byte{0x10};
   }

@@ -60,7 +60,7 @@ TEST_F(TwoPools, HaveAsManySlotsTogetherAsWasSaid) {
 }
 
 TEST_F(TwoPools, EachNeedTheSlotsOfADecodeStep) {
-  testing::expect_error(ErrorCode::kInvalidArgument, {"\"3\"", "at least 4", "2 layouts"},
+  testing::expect_error(ErrorCode::kInvalidArgument, {"3 expert slots", "at least 4", "2 layouts"},
                         [&] { state_->resize(3); });
   expect_sizes(4, 4);
 }
