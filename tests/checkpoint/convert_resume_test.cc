@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <set>
@@ -111,6 +112,16 @@ TEST_F(ConvertResume, BelievesNoFileThatTheJournalDoesNotName) {
   write_file_atomically(finished(1).string() + ".tmp77", "half");
   EXPECT_EQ(convert(options()).shards_kept, 0);
   EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+}
+
+TEST_F(ConvertResume, LosesNoFileToALineOfTheJournalThatWasCutOff) {
+  stop_half_way();
+  const fs::path journal = folder_ / "out.partial/convert.journal";
+  const std::string text = read_text_file(journal);
+  write_file_atomically(journal, text.substr(0, text.find('\n') + 5));
+  stop_half_way();  // writes and names the same files again
+  EXPECT_EQ(read_text_file(journal), text);
+  EXPECT_EQ(convert(options()).shards_kept, std::count(text.begin(), text.end(), '\n') - 1);
 }
 
 TEST_F(ConvertResume, RefusesToGoOnWithAnotherFormatSizeOrInput) {
