@@ -14,6 +14,7 @@
 #include "apps/synth_model.h"
 #include "apps/usage_error.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "engine/session.h"
 
 namespace sluice::apps {
@@ -45,12 +46,6 @@ void print_op_times(Device& device, double tokens) {
                 time.us / tokens, 100 * time.us / all);
   }
   std::printf("%-24s %8.1f %9s %10.1f\n", "all", count / tokens, "", all / tokens);
-}
-
-double median(std::vector<double> values) {
-  SLUICE_CHECK(!values.empty());
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// Bytes a second of one plain copy of page-locked memory.

@@ -69,6 +69,7 @@ struct HostContext {
 struct CudaContext {
   CUstream_st* stream = nullptr;
   int multiprocessors = 0;
+  bool overlaps_launches = false;  // a kernel may begin while the one before it ends
 };
 
 /// Stands where an operation has no CUDA version, or the program was built without CUDA.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "base/median.h"
 
 namespace sluice {
 namespace {
@@ -15,8 +18,7 @@ double median_ratio(const std::vector<CpuPassSample>& arm, const PassRates& rate
   for (const CpuPassSample& pass : arm) {
     ratios.push_back(pass.ms / streaming_ms(rates, pass.bytes, rates.compute_ms(pass.rows)));
   }
-  std::sort(ratios.begin(), ratios.end());
-  return ratios[ratios.size() / 2];
+  return median(std::move(ratios));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/median.h"
 
 namespace sluice {
 namespace {
@@ -17,12 +18,6 @@ constexpr double kNewest = 0.2;                     // weight of the newest valu
 
 void average_in(double& average, double value, double weight = kNewest) {
   average = average == 0 ? value : (1 - weight) * average + weight * value;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class MoeExecutor {
   /// Whether run() uses MoeInput::next_logits; where not, the model leaves that product out.
   virtual bool wants_lookahead() const { return false; }
   /// Called once the layer's input is queued on `compute`, if wants_lookahead(): the stream for the next
-  /// layer's router. `compute` itself means one stacked product of both routers; another stream starts behind
+  /// layer's router. `compute` itself means one launch for both routers; another stream starts behind
   /// the input, and run() joins it.
   virtual Stream& fork_lookahead(Stream& compute) { return compute; }
   /// y [rows, hidden] = the weighted sum over each row's experts, in top-k order. Enqueues on `compute`.

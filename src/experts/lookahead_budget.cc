@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace sluice {
 namespace {
 
@@ -11,12 +13,6 @@ constexpr size_t kTrialWindows = 2;      // of each kind
 constexpr int kLongestPause = 256;       // windows
 constexpr double kRankWorthwhile = 0.1;  // wanted that often
 constexpr double kClearly = 0.99;        // with / without, to change "off" into "on"
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "experts/pool_of.h"
 #include "experts/slot_ops.h"
 
 namespace sluice {
@@ -365,9 +366,7 @@ ExpertReport ResidentExperts::report() {
   state_.device.wait(state_.compute, "report");
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     const LayerState& layer = state_.layers[l];
-    size_t p = 0;
-    while (state_.pools[p].get() != layer.pool) ++p;
-    const LayerCounters& c = counters[p][static_cast<size_t>(layer.local)];
+    const LayerCounters& c = counters[pool_of(state_, l)][static_cast<size_t>(layer.local)];
     const uint64_t row = layer.pool->layout.row_bytes;
     report.layers.push_back({c.distinct, c.hits, c.fetched, c.misses - c.fetched, c.predicted,
                              c.predicted_used, c.stalls, touched[l].distinct,

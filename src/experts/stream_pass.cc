@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "experts/cuda/expert_ops.h"
 #include "experts/gather.h"
+#include "experts/pool_of.h"
 #include "experts/slot_ops.h"
 
 namespace sluice {
@@ -63,10 +64,7 @@ void StreamPass::make_tiles() {
   std::vector<int64_t> numbers(rings_.size());
   for (size_t l = 0; l < state_.layers.size(); ++l) {
     first_tile_.push_back(tiles_.size());
-    const auto p = static_cast<size_t>(
-        std::find_if(rings_.begin(), rings_.end(),
-                     [&](const Ring& ring) { return ring.pool == state_.layers[l].pool; }) -
-        rings_.begin());
+    const size_t p = pool_of(state_, l);  // rings_ are in the order of the pools
     const auto step = static_cast<int32_t>(rings_[p].tile_experts);
     for (int32_t first = 0; first < experts; first += step) {
       tiles_.push_back({l, first, std::min(experts, first + step), &rings_[p], numbers[p]++});

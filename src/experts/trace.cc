@@ -65,7 +65,7 @@ class TraceReader {
     const int64_t layers = u32(start), family_bytes = u32(start + 12);
     model.experts = u32(start + 4);
     model.top_k = u32(start + 8);
-    if (layers < 1 || layers > kMaxLayers || model.experts < 1 || model.experts > kMaxExperts ||
+    if (layers < 1 || layers > kMaxLayers || model.experts < 1 || model.experts > kMaxTraceExperts ||
         model.top_k < 1 || model.top_k > std::min(model.experts, kMaxTopK) ||
         family_bytes > static_cast<int64_t>(kMaxFamilyBytes) ||
         static_cast<int64_t>(size) != 16 + family_bytes + 12 * layers) {

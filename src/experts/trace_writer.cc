@@ -22,15 +22,15 @@ using namespace trace_format;
 
 void check_fits(const TraceModel& model) {
   const auto layers = static_cast<int64_t>(model.layers.size());
-  if (layers >= 1 && layers <= kMaxLayers && model.experts >= 1 && model.experts <= kMaxExperts &&
+  if (layers >= 1 && layers <= kMaxLayers && model.experts >= 1 && model.experts <= kMaxTraceExperts &&
       model.top_k >= 1 && model.top_k <= std::min(model.experts, kMaxTopK) &&
       model.family.size() <= kMaxFamilyBytes) {
     return;
   }
   throw Error(ErrorCode::kUnsupported, "a trace holds 1 to " + std::to_string(kMaxLayers) +
-                                           " layers of up to " + std::to_string(kMaxExperts) + " experts; " +
-                                           model.family + " has " + std::to_string(layers) + " layers of " +
-                                           std::to_string(model.experts) + " experts, top " +
+                                           " layers of up to " + std::to_string(kMaxTraceExperts) +
+                                           " experts; " + model.family + " has " + std::to_string(layers) +
+                                           " layers of " + std::to_string(model.experts) + " experts, top " +
                                            std::to_string(model.top_k));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "experts/gather.h"
+#include "experts/pool_of.h"
 #include "experts/slot_ops.h"
 
 namespace sluice {
@@ -103,9 +104,7 @@ FillCount WarmCache::fill_from(std::span<const Resident> residents) {
   std::vector<std::vector<int32_t>> wanted(memory_.size());
   for (const Resident& resident : residents) {
     const int32_t id = id_in_pool(resident);
-    size_t p = 0;
-    while (state_.pools[p].get() != state_.layers[static_cast<size_t>(resident.layer)].pool) ++p;
-    wanted[p].push_back(id);
+    wanted[pool_of(state_, static_cast<size_t>(resident.layer))].push_back(id);
   }
   warm_ = std::move(wanted);
   read_maps("warm fill");

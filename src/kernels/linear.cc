@@ -123,18 +123,4 @@ void embedding(Stream& stream, const int32_t* ids, int64_t rows, const Matrix& t
       SLUICE_CUDA_OP(cuda::embedding, ids, rows, table, y));
 }
 
-void split_columns(Stream& stream, const float* x, int64_t rows, int64_t n, float* left, float* right) {
-  stream.launch_both(
-      {.name = "split_columns",
-       .reads = {range_of(x, rows * 2 * n)},
-       .writes = {range_of(left, rows * n), range_of(right, rows * n)}},
-      [=](const HostContext&) {
-        for (int64_t r = 0; r < rows; ++r) {
-          std::copy_n(x + r * 2 * n, n, left + r * n);
-          std::copy_n(x + r * 2 * n + n, n, right + r * n);
-        }
-      },
-      SLUICE_CUDA_OP(cuda::split_columns, x, rows, n, left, right));
-}
-
 }  // namespace sluice

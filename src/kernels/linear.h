@@ -48,7 +48,4 @@ void linear_parts(Stream& stream, const float* x, int64_t rows, std::initializer
 /// table.k].
 void embedding(Stream& stream, const int32_t* ids, int64_t rows, const Matrix& table, float* y);
 
-/// Cuts x [rows, 2n] into its left and right half, [rows, n] each.
-void split_columns(Stream& stream, const float* x, int64_t rows, int64_t n, float* left, float* right);
-
 }  // namespace sluice

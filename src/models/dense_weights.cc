@@ -36,20 +36,6 @@ Matrix DenseWeightReader::matrix(const std::string& module, int64_t n, int64_t k
   return matrix;
 }
 
-Matrix DenseWeightReader::stacked(const std::string& upper, const std::string& lower, int64_t n, int64_t k) {
-  const StoredMatrix parts[] = {find_matrix(checkpoint_, upper, n, k), find_matrix(checkpoint_, lower, n, k)};
-  const bool as_stored = parts[0].format == parts[1].format && parts[0].scale.tensor == nullptr;
-  const WeightFormat format = as_stored ? parts[0].format : WeightFormat::kF32;
-  std::vector<std::byte> bytes;
-  for (const StoredMatrix& part : parts) {
-    const std::vector<float> values = as_stored ? std::vector<float>() : to_f32(part);
-    const std::span<const std::byte> more =
-        as_stored ? part.weight.tensor->bytes : std::as_bytes(std::span(values));
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
-  return {{format, 2 * n, k, upload(bytes.data(), bytes.size(), upper), nullptr, 1.0f}, compute_};
-}
-
 const float* DenseWeightReader::vector(const std::string& name, int64_t n) {
   const int64_t shape[] = {n};
   const std::vector<float> values = to_f32(checkpoint_.get(name, shape));

@@ -24,9 +24,6 @@ class DenseWeightReader {
 
   /// The projection `module` [n, k] in the checkpoint's own format. Throws as find_matrix.
   Matrix matrix(const std::string& module, int64_t n, int64_t k);
-  /// Two projections [n, k], one above the other: [2n, k]. As f32 numbers where they are quantised or differ
-  /// in format.
-  Matrix stacked(const std::string& upper, const std::string& lower, int64_t n, int64_t k);
   /// The tensor `name` [n] as f32.
   const float* vector(const std::string& name, int64_t n);
   /// `values` as f32 on the device.

@@ -93,8 +93,9 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> new_stream(std::string name, Priority priority) override {
     const int high = greatest_ < least_ ? least_ - 1 : least_;
     const int level = priority == Priority::kNormal ? least_ : priority == Priority::kHigh ? high : greatest_;
-    return std::make_unique<CudaStream>(std::move(name), level, info_.multiprocessors, batches_, failure_,
-                                        captures_, timer_);
+    const CudaContext device{nullptr, info_.multiprocessors, info_.major >= 9};
+    return std::make_unique<CudaStream>(std::move(name), level, device, batches_, failure_, captures_,
+                                        timer_);
   }
   LockResult lock_memory(ByteRange range) override {
     cudaSetDevice(ordinal_);  // may be another thread's first call

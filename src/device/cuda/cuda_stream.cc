@@ -50,7 +50,7 @@ CudaGraph::~CudaGraph() {
   cudaGraphDestroy(graph_);
 }
 
-CudaStream::CudaStream(std::string name, int priority, int multiprocessors, bool batches,
+CudaStream::CudaStream(std::string name, int priority, const CudaContext& device, bool batches,
                        std::shared_ptr<HostFailure> failure, std::shared_ptr<CaptureState> captures,
                        std::shared_ptr<OpTimer> timer)
     : name_(std::move(name)),
@@ -60,7 +60,8 @@ CudaStream::CudaStream(std::string name, int priority, int multiprocessors, bool
       timer_(std::move(timer)) {
   cudaStream_t stream = nullptr;
   cuda_check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "making a stream");
-  context_ = {stream, multiprocessors};
+  context_ = device;
+  context_.stream = stream;
 }
 
 CudaStream::~CudaStream() {

@@ -50,10 +50,11 @@ class CudaGraph final : public Graph {
   StreamTotals totals_;
 };
 
-/// `batches`: whether the driver's batched copy has passed its self-test.
+/// `device`: what kernels need to know of it; the stream is filled in. `batches`: whether the driver's
+/// batched copy has passed its self-test.
 class CudaStream final : public Stream {
  public:
-  CudaStream(std::string name, int priority, int multiprocessors, bool batches,
+  CudaStream(std::string name, int priority, const CudaContext& device, bool batches,
              std::shared_ptr<HostFailure> failure, std::shared_ptr<CaptureState> captures,
              std::shared_ptr<OpTimer> timer);
   /// Waits for what is queued: nothing may run in memory that goes next.

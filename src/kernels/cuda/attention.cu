@@ -214,11 +214,11 @@ template <int kPerLane, bool kVector, class Value>
 void launch_attention(const CudaContext& cuda, const AttentionCall& call, int64_t rows, int segments) {
   const dim3 grid(static_cast<unsigned>(call.heads), static_cast<unsigned>(rows));
   if (segments == 1) {
-    launch_behind(attention_kernel<kPerLane, kVector, false, Value>, grid, kWarps * kWarp, cuda.stream, call);
+    launch_behind(cuda, attention_kernel<kPerLane, kVector, false, Value>, grid, kWarps * kWarp, call);
     return;
   }
   const dim3 split(grid.x, grid.y, static_cast<unsigned>(segments));
-  launch_behind(attention_kernel<kPerLane, kVector, true, Value>, split, kWarps * kWarp, cuda.stream, call);
+  launch_behind(cuda, attention_kernel<kPerLane, kVector, true, Value>, split, kWarps * kWarp, call);
   join_kernel<<<grid, static_cast<unsigned>(call.cache.head_dim), 0, cuda.stream>>>(call, segments);
 }
 

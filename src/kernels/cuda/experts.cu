@@ -165,10 +165,8 @@ void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes
   const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarps * kDownColumns), y);
   with_decoder(experts.layout.format, [&]<class Decode>(Decode) {
     const auto launch = [&](auto gate_up, auto down) {
-      launch_behind(gate_up, inner_grid, kWarps * kWarp, cuda.stream, x, routes, view, first, last,
-                    activations);
-      launch_behind(down, hidden_grid, kWarps * kWarp, cuda.stream, routes, view, first, last, activations,
-                    outputs);
+      launch_behind(cuda, gate_up, inner_grid, kWarps * kWarp, x, routes, view, first, last, activations);
+      launch_behind(cuda, down, hidden_grid, kWarps * kWarp, routes, view, first, last, activations, outputs);
     };
     // A row's experts differ, so pairs of one row share nothing.
     routes.rows == 1 ? launch(gate_up_kernel<Decode, 1>, down_kernel<Decode, 1>)
@@ -180,7 +178,7 @@ void expert_sums(const CudaContext& cuda, const float* outputs, const ExpertRout
                  float* y) {
   if (routes.rows == 0) return;
   const dim3 grid(blocks_for(hidden, 256), static_cast<unsigned>(routes.rows));
-  launch_behind(sums_kernel, grid, 256, cuda.stream, outputs, routes, hidden, y);
+  launch_behind(cuda, sums_kernel, grid, 256, outputs, routes, hidden, y);
 }
 
 }  // namespace sluice::cuda

@@ -21,7 +21,7 @@ inline unsigned blocks_for(int64_t items, int64_t per_block) {
 /// on, programmatic dependent launch): it calls wait_for_previous() in every block, before it reads or writes
 /// anything that another kernel writes or reads.
 template <class... Parameters, class... Arguments>
-void launch_behind(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream,
+void launch_behind(const CudaContext& cuda, void (*kernel)(Parameters...), dim3 grid, unsigned threads,
                    Arguments... arguments) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -29,9 +29,9 @@ void launch_behind(void (*kernel)(Parameters...), dim3 grid, unsigned threads, c
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
-  config.stream = stream;
+  config.stream = cuda.stream;
   config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.numAttrs = cuda.overlaps_launches ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel,
                      static_cast<Parameters>(arguments)...);  // its error is the caller's last one
 }

@@ -81,14 +81,6 @@ __global__ void embedding_kernel(const int32_t* ids, WeightView w, float* y) {
   }
 }
 
-__global__ void split_kernel(const float* x, int64_t n, float* left, float* right) {
-  const int64_t row = blockIdx.x;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    left[row * n + i] = x[row * 2 * n + i];
-    right[row * n + i] = x[row * 2 * n + n + i];
-  }
-}
-
 }  // namespace
 
 void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const LinearParts& parts) {
@@ -115,7 +107,7 @@ void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const L
     with_decoder(first->w.format, [&]<class Decode>(Decode) {
       const auto launch = [&](auto kernel, int rows_of_block) {
         const dim3 grid(static_cast<unsigned>(blocks), blocks_for(rows, rows_of_block));
-        launch_behind(kernel, grid, kWarps * kWarp, cuda.stream, x, rows, views);
+        launch_behind(cuda, kernel, grid, kWarps * kWarp, x, rows, views);
       };
       rows == 1 ? launch(linear_kernel<Decode, 1>, 1) : launch(linear_kernel<Decode, kManyRows>, kManyRows);
     });
@@ -130,12 +122,6 @@ void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const 
     view.bf16 = false;  // rows are copied, not multiplied
     embedding_kernel<Decode><<<static_cast<unsigned>(rows), 128, 0, cuda.stream>>>(ids, view, y);
   });
-}
-
-void split_columns(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, float* left,
-                   float* right) {
-  if (rows == 0) return;
-  split_kernel<<<static_cast<unsigned>(rows), 256, 0, cuda.stream>>>(x, n, left, right);
 }
 
 }  // namespace sluice::cuda

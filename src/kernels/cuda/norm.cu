@@ -64,8 +64,8 @@ void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, 
               float epsilon, float* y) {
   if (rows == 0) return;
   if (n >= kLongRow) {
-    launch_behind(long_rms_norm_kernel, static_cast<unsigned>(rows), kThreads, cuda.stream, x, n, weight,
-                  epsilon, y);
+    launch_behind(cuda, long_rms_norm_kernel, static_cast<unsigned>(rows), kThreads, x, n, weight, epsilon,
+                  y);
     return;
   }
   rms_norm_kernel<<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(x, rows, n, weight,
@@ -73,7 +73,7 @@ void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, 
 }
 
 void add(const CudaContext& cuda, float* x, const float* y, int64_t n) {
-  if (n > 0) launch_behind(add_kernel, blocks_for(n, kThreads), kThreads, cuda.stream, x, y, n);
+  if (n > 0) launch_behind(cuda, add_kernel, blocks_for(n, kThreads), kThreads, x, y, n);
 }
 
 void add_gated(const CudaContext& cuda, float* x, const float* y, const float* gate, int64_t rows,

@@ -27,8 +27,6 @@ void rope(const CudaContext& cuda, float* x, int64_t rows, int64_t heads, int64_
           const float* sin, int64_t half);
 void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const LinearParts& parts);
 void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const Matrix& table, float* y);
-void split_columns(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, float* left,
-                   float* right);
 void kv_store(const CudaContext& cuda, const float* k, const float* v, int64_t rows,
               const Positions& positions, const KvLayer& cache);
 void attention(const CudaContext& cuda, const float* q, int64_t rows, int64_t heads,

@@ -45,8 +45,7 @@ void rope(const CudaContext& cuda, float* x, int64_t rows, int64_t heads, int64_
           const float* sin, int64_t half) {
   const int64_t n = rows * heads * half;
   if (n == 0) return;
-  launch_behind(rope_kernel, blocks_for(n, kThreads), kThreads, cuda.stream, x, n, heads, head_dim, cos, sin,
-                half);
+  launch_behind(cuda, rope_kernel, blocks_for(n, kThreads), kThreads, x, n, heads, head_dim, cos, sin, half);
 }
 
 }  // namespace sluice::cuda

@@ -52,8 +52,8 @@ void router_top_k(const CudaContext& cuda, const float* logits, int64_t rows, in
   SLUICE_CHECK(experts <= kMostScoresPerLane * kWarp);
   if (rows == 0) return;
   with_scores_per_lane(experts, [&](auto per_lane) {
-    launch_behind(router_kernel<per_lane.value>, blocks_for(rows, kThreads / kWarp), kThreads, cuda.stream,
-                  logits, rows, static_cast<int>(experts), static_cast<int>(k), renormalise, ids, weights);
+    launch_behind(cuda, router_kernel<per_lane.value>, blocks_for(rows, kThreads / kWarp), kThreads, logits,
+                  rows, static_cast<int>(experts), static_cast<int>(k), renormalise, ids, weights);
   });
 }
 

@@ -169,7 +169,7 @@ class MoeDecoder final : public Model {
     const bool own = b.moe_x() != nullptr;
     int32_t* ids = own ? b.expert_ids() : w.expert_ids;
     float* weights = own ? b.expert_weights() : w.expert_weights;
-    const bool ahead = experts.wants_lookahead() && moe.stacked.n > c.experts;
+    const bool ahead = experts.wants_lookahead() && moe.next_router.data != nullptr;
     Stream& next = ahead ? experts.fork_lookahead(stream) : stream;
     if (ahead && &next == &stream) {
       linear_parts(stream, h, b.rows,

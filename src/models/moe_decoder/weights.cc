@@ -73,28 +73,18 @@ std::vector<float> rope_frequencies(const DecoderConfig& c) {
   return frequencies;
 }
 
-/// Routers of consecutive MoE layers follow each other in one matrix, so that one product gives a layer's
-/// routes and a forecast of the next one's.
+/// A layer's router gives its routes, and the next MoE layer's a forecast of that one's.
 void read_routers(DenseWeightReader& reader, const DecoderConfig& c, const Names& all,
                   std::vector<Layer>& layers) {
-  std::vector<std::string> names;
+  MoeMlp* before = nullptr;
   for (size_t l = 0; l < layers.size(); ++l) {
-    if (layers[l].moe) names.push_back(all.moe(static_cast<int64_t>(l)) + "gate");
-  }
-  for (Layer& layer : layers) {
-    if (!layer.moe) continue;
-    MoeMlp& moe = *layer.moe;
-    const auto at = static_cast<size_t>(moe.index);
-    moe.router = moe.stacked = at + 1 < names.size()
-                                   ? reader.stacked(names[at], names[at + 1], c.experts, c.hidden)
-                                   : reader.matrix(names[at], c.experts, c.hidden);
+    if (!layers[l].moe) continue;
+    MoeMlp& moe = *layers[l].moe;
+    moe.router = reader.matrix(all.moe(static_cast<int64_t>(l)) + "gate", c.experts, c.hidden);
     // Scores decide which experts run: rounding would make other choices of near ones.
-    moe.router.compute = moe.stacked.compute = Compute::kF32;
-    moe.router.n = c.experts;
-    if (moe.stacked.n == c.experts) continue;
-    moe.next_router = moe.router;
-    moe.next_router.data = static_cast<const std::byte*>(moe.stacked.data) +
-                           weight_bytes(moe.stacked.format, c.experts, c.hidden);
+    moe.router.compute = Compute::kF32;
+    if (before != nullptr) before->next_router = moe.router;
+    before = &moe;
   }
 }
 

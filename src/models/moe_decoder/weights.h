@@ -31,8 +31,7 @@ struct SharedExpert {
 struct MoeMlp {
   int64_t index = 0;   // among the MoE layers
   Matrix router;       // [E, H]
-  Matrix stacked;      // [2E, H]: this layer's router and the next MoE layer's; [E, H] in the last one
-  Matrix next_router;  // [E, H]: the second half of it; empty in the last one
+  Matrix next_router;  // [E, H]: of the next MoE layer; without data in the last one
   std::optional<SharedExpert> shared;
 };
 
