@@ -19,6 +19,7 @@ struct ProtocolMutations {
   bool forget_running_call = false;      // predictions may take slots of the running call
   bool adopt_from_cpu = false;           // slots that a pass left empty for the CPU's experts are adopted
   bool keep_untaken_call = false;        // a forward that was given up leaves its call with the workers
+  bool decode_in_any_pass = false;       // decode steps may run inside a pass that unmaps on the copy stream
   bool post_before_take = false;         // a block is handed to the workers before the last one was taken
 };
 

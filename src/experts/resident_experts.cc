@@ -64,7 +64,8 @@ void ResidentExperts::measure_link() {
 }
 
 void ResidentExperts::begin_decode(int64_t) {
-  if (pass_ == &stream_ && !state_.settings.compare.epoch_invalidation) {
+  if (pass_ == &stream_ && !state_.settings.compare.epoch_invalidation &&
+      !state_.settings.mutations.decode_in_any_pass) {
     throw Error(ErrorCode::kInvalidArgument,
                 "a decode step between the layers of a streaming prompt needs epoch invalidation "
                 "(--prefill-invalidate epoch)");

@@ -423,9 +423,11 @@ Scenario tiny_decode() {
   };
 }
 
-Scenario decode_inside_layer_invalidation() {
-  return [](ExploredDevice& device) {
-    run_decode_between(device, find_scenario("stream_by_layer").settings, 3);
+Scenario decode_inside_layer_invalidation(const ProtocolMutations& mutations) {
+  return [mutations](ExploredDevice& device) {
+    ExpertSettings settings = find_scenario("stream_by_layer").settings;
+    settings.mutations = mutations;
+    run_decode_between(device, settings, 3);
   };
 }
 

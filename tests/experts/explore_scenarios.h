@@ -35,6 +35,6 @@ const ProtocolScenario& find_scenario(const std::string& name);
 Scenario tiny_decode();
 /// Decode steps between the layers of a pass that unmaps its region on the copy stream: not allowed, since
 /// two streams write the slot map then.
-Scenario decode_inside_layer_invalidation();
+Scenario decode_inside_layer_invalidation(const ProtocolMutations& mutations);
 
 }  // namespace sluice

@@ -56,6 +56,15 @@ TEST(explore, FindsSlotsForDecodeWhereThePassCountsOnAllResidents) {
   expect_clean("decode between", explore_random(find_scenario("stream_decode_between").scenario(), 20, 1));
 }
 
+// What would go wrong is in the table of mutations.
+TEST(explore, RefusesADecodeStepInsideAPassThatUnmapsOnTheCopyStream) {
+  const Exploration result = explore_random(decode_inside_layer_invalidation({}), 1, kFirstSeed);
+  ASSERT_TRUE(result.violation.has_value());
+  EXPECT_NE(result.violation->message.find("needs epoch invalidation (--prefill-invalidate epoch)"),
+            std::string::npos)
+      << result.violation->message;
+}
+
 TEST(explore, RunsASmallDecodeStepInEverySchedule) {
   ExploreOptions options;
   options.torn = false;

@@ -165,8 +165,11 @@ std::string rule_table() {
     const Scenario scenario = find_scenario(rule.scenario).scenario_with(mutations);
     line(rule.what, rule.scenario, explore_mutation(scenario, kRuleSchedules));
   }
+  ProtocolMutations mutations;
+  mutations.decode_in_any_pass = true;
   line("One stream writes the slot map (no decode inside a pass that unmaps on the copy stream)",
-       "stream_by_layer with decode between", explore_mutation(decode_inside_layer_invalidation(), 10));
+       "stream_by_layer with decode between",
+       explore_mutation(decode_inside_layer_invalidation(mutations), kRuleSchedules));
   return out.str();
 }
 

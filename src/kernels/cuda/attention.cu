@@ -222,18 +222,6 @@ void launch_attention(const CudaContext& cuda, const AttentionCall& call, int64_
   join_kernel<<<grid, static_cast<unsigned>(call.cache.head_dim), 0, cuda.stream>>>(call, segments);
 }
 
-template <class Value>
-void launch_attention(const CudaContext& cuda, const float* q, int64_t rows, int64_t heads,
-                      int64_t first_position, float scale, const KvLayer& cache, float* y) {
-  const dim3 grid(static_cast<unsigned>(heads), static_cast<unsigned>(rows));
-  const auto launch = [&](auto kernel) {
-    kernel<<<grid, kWarps * kWarp, 0, cuda.stream>>>(q, heads, first_position, scale, cache, y);
-  };
-  if (cache.head_dim <= 64) return launch(attention_kernel<2, Value>);
-  if (cache.head_dim <= 128) return launch(attention_kernel<4, Value>);
-  launch(attention_kernel<8, Value>);
-}
-
 /// Calls body(Value()) for the numbers that a cache holds.
 template <class Body>
 void with_value(KvFormat format, Body&& body) {
