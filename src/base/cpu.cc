@@ -16,29 +16,40 @@
 namespace sluice {
 namespace {
 
+constexpr SimdLevel kLevels[] = {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512};
+
 SimdLevel detected() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SimdLevel::kAvx2;
-#endif
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return SimdLevel::kScalar;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return avx512 ? SimdLevel::kAvx512 : SimdLevel::kAvx2;
+#else
   return SimdLevel::kScalar;
+#endif
 }
 
 SimdLevel chosen() {
   const char* wish = std::getenv("SLUICE_SIMD");
-  if (wish == nullptr || *wish == '\0') return detected();
-  for (const SimdLevel level : {SimdLevel::kScalar, SimdLevel::kAvx2}) {
+  if (wish == nullptr || *wish == '\0') return best_simd_level();
+  for (const SimdLevel level : kLevels) {
     if (wish != name_of(level)) continue;
-    if (level > detected()) {
+    if (level > best_simd_level()) {
       throw Error(ErrorCode::kInvalidArgument,
                   "SLUICE_SIMD=" + std::string(wish) + ": this processor does not have it; unset it");
     }
     return level;
   }
   throw Error(ErrorCode::kInvalidArgument,
-              "SLUICE_SIMD=" + std::string(wish) + ": known values are scalar, avx2");
+              "SLUICE_SIMD=" + std::string(wish) + ": known values are scalar, avx2, avx512");
 }
 
 }  // namespace
+
+SimdLevel best_simd_level() {
+  static const SimdLevel level = detected();
+  return level;
+}
 
 SimdLevel simd_level() {
   static const SimdLevel level = chosen();
@@ -46,7 +57,15 @@ SimdLevel simd_level() {
 }
 
 std::string_view name_of(SimdLevel level) {
-  return level == SimdLevel::kAvx2 ? std::string_view("avx2") : std::string_view("scalar");
+  switch (level) {
+    case SimdLevel::kScalar:
+      return "scalar";
+    case SimdLevel::kAvx2:
+      return "avx2";
+    case SimdLevel::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
 }
 
 int physical_cores() {

@@ -5,10 +5,13 @@
 
 namespace sluice {
 
-enum class SimdLevel { kScalar, kAvx2 };  // kAvx2 includes FMA and F16C
+/// kAvx2 includes FMA and F16C; kAvx512 is F, BW, VL and DQ.
+enum class SimdLevel { kScalar, kAvx2, kAvx512 };
 
-/// The best level of this processor, or the one that SLUICE_SIMD (scalar, avx2) asks for if the processor has
-/// it. Throws Error kInvalidArgument for an unknown or unavailable value.
+/// The best level of this processor.
+SimdLevel best_simd_level();
+/// That, or the one that SLUICE_SIMD (scalar, avx2, avx512) asks for if the processor has it. Throws Error
+/// kInvalidArgument for an unknown or unavailable value.
 SimdLevel simd_level();
 
 std::string_view name_of(SimdLevel level);

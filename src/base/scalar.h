@@ -110,6 +110,12 @@ constexpr uint8_t f32_to_e2m1(float value) {
 }
 
 /// e4m3_to_f32 of every code, for kernels.
+inline constexpr std::array<float, 256> kE8m0Values = [] {
+  std::array<float, 256> values{};
+  for (int i = 0; i < 256; ++i) values[static_cast<size_t>(i)] = e8m0_to_f32(static_cast<uint8_t>(i));
+  return values;
+}();
+
 inline constexpr std::array<float, 256> kE4m3Values = [] {
   std::array<float, 256> values{};
   for (int i = 0; i < 256; ++i) values[static_cast<size_t>(i)] = e4m3_to_f32(static_cast<uint8_t>(i));

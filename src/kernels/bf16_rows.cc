@@ -23,13 +23,6 @@ void round_to_bf16(const float* x, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = bf16_to_f32(f32_to_bf16(x[i]));
 }
 
-RoundedRows::RoundedRows(Compute compute, const float* x, int64_t rows, int64_t k) : begin_(x), k_(k) {
-  if (compute == Compute::kF32) return;
-  rounded_.resize(static_cast<size_t>(rows * k));
-  round_to_bf16(x, rows * k, rounded_.data());
-  begin_ = rounded_.data();
-}
-
 void decode_row_bf16(const EncodedMatrix& w, int64_t row, float* values) {
   EncodedMatrix plain = w;
   plain.global = 1.0f;

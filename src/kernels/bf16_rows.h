@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "kernels/matrix.h"
 
@@ -11,18 +10,6 @@ namespace sluice {
 
 /// y = x as bf16 numbers, to nearest, ties to even; both [n], they may be the same.
 void round_to_bf16(const float* x, int64_t n, float* y);
-
-/// Rows of activations [rows, k] as products read them: rounded where they compute in bf16.
-class RoundedRows {
- public:
-  RoundedRows(Compute compute, const float* x, int64_t rows, int64_t k);
-  const float* row(int64_t r) const { return begin_ + r * k_; }
-
- private:
-  std::vector<float> rounded_;
-  const float* begin_;
-  int64_t k_;
-};
 
 /// Row `row` of w in numbers that bf16 holds exactly, [k]: FP8 without its scales, NVFP4 without its global,
 /// F32 and F16 rounded. The sum of a block of kFp8BlockSize columns (FP8 with scales for blocks), or of the

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "kernels/bf16_rows.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/norm.h"
 #include "kernels/products.h"
@@ -46,7 +45,11 @@ struct Groups {
   int64_t size(int32_t expert) const {
     return first[static_cast<size_t>(expert) + 1] - first[static_cast<size_t>(expert)];
   }
-  const int64_t* begin(int32_t expert) const { return pairs.data() + first[static_cast<size_t>(expert)]; }
+  /// Where an expert's pairs begin among all, and the i-th of all.
+  int64_t place(int32_t expert) const { return first[static_cast<size_t>(expert)]; }
+  const int64_t* begin(int32_t expert) const { return pairs.data() + place(expert); }
+  int64_t pair(int64_t i) const { return pairs[static_cast<size_t>(i)]; }
+  int64_t count() const { return static_cast<int64_t>(pairs.size()); }
 
   /// Cuts the `columns` output columns of every used expert into pieces of parallel work.
   std::vector<Piece> pieces(int64_t columns, int64_t k) const {
@@ -62,7 +65,7 @@ struct Groups {
 
 void multiply(const Matrix& w, int64_t begin, int64_t end, const std::vector<const float*>& x,
               std::vector<float*>& y) {
-  products()(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, y.data());
+  products().multiply(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, y.data());
 }
 
 void expert_sums_host(const HostContext& host, const float* outputs, const ExpertRoutes& routes,
@@ -94,7 +97,13 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
                        experts.scalars + int64_t{e} * kScalarsPerExpert);
   };
 
-  const RoundedRows input(experts.compute, x, routes.rows, hidden);
+  const auto prepare_all = [&](PreparedRows& prepared, int64_t n, const auto& source) {
+    pool.parallel_for(n, prepared.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) prepared.prepare(i, source(i));
+    });
+  };
+  PreparedRows input(experts.layout.format, experts.compute, routes.rows, hidden);
+  prepare_all(input, routes.rows, [&](int64_t r) { return x + r * hidden; });
 
   const auto run = [&](int64_t columns, int64_t k, const auto& body) {
     const std::vector<Groups::Piece> pieces = groups.pieces(columns, k);
@@ -118,11 +127,12 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
     }
     multiply(m.gate, piece.begin, piece.end, in, gate_out);
     multiply(m.up, piece.begin, piece.end, in, up_out);
-    for (size_t i = 0; i < n; ++i) {
-      silu_and_multiply_host(gate_out[i], up_out[i], width, gate_out[i]);
-      if (experts.compute == Compute::kBf16) round_to_bf16(gate_out[i], width, gate_out[i]);
-    }
+    for (size_t i = 0; i < n; ++i) silu_and_multiply_host(gate_out[i], up_out[i], width, gate_out[i]);
   });
+
+  // In the order of the groups: only these pairs have activations.
+  PreparedRows activated(experts.layout.format, experts.compute, groups.count(), inner);
+  prepare_all(activated, groups.count(), [&](int64_t i) { return activations + groups.pair(i) * inner; });
 
   run(hidden, inner, [&](const Groups::Piece& piece) {
     const ExpertMatrices m = matrices(piece.expert);
@@ -131,7 +141,7 @@ void expert_products_host(ThreadPool& pool, const float* x, const ExpertRoutes& 
     std::vector<const float*> in(n);
     std::vector<float*> out(n);
     for (size_t i = 0; i < n; ++i) {
-      in[i] = activations + pair[i] * inner;
+      in[i] = activated.row(groups.place(piece.expert) + static_cast<int64_t>(i));
       out[i] = outputs + pair[i] * hidden + piece.begin;
     }
     multiply(m.down, piece.begin, piece.end, in, out);

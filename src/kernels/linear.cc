@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "kernels/bf16_rows.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/norm.h"
 #include "kernels/products.h"
@@ -20,7 +19,7 @@ float sigmoid(float value) { return 1.0f / (1.0f + std::exp(-value)); }
 /// Columns [begin, end) of a product, into rows of `width` = end - begin values.
 void multiply(const std::vector<const float*>& x, const Matrix& w, int64_t begin, int64_t end,
               const std::vector<float*>& out) {
-  products()(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, out.data());
+  products().multiply(x.data(), static_cast<int64_t>(x.size()), w, begin, end - begin, out.data());
 }
 
 /// Columns [begin, end) of a part.
@@ -50,7 +49,10 @@ void linear_host(const HostContext& host, const float* x, int64_t rows, const Li
   if (rows == 0) return;
   std::vector<const float*> in(static_cast<size_t>(rows));
   for (const LinearPart& part : parts) {
-    const RoundedRows input(part.w.compute, x, rows, part.w.k);
+    PreparedRows input(part.w.format, part.w.compute, rows, part.w.k);
+    host.pool.parallel_for(rows, input.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) input.prepare(r, x + r * part.w.k);
+    });
     for (int64_t r = 0; r < rows; ++r) in[static_cast<size_t>(r)] = input.row(r);
     host.pool.parallel_for(part.w.n, products_grain(rows, part.w.k),
                            [&](int64_t begin, int64_t end) { part_host(in, part, begin, end); });

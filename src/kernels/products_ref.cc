@@ -1,15 +1,19 @@
-// The reference of the dot products, and the choice of the best.
+// The reference of the dot products.
 #include <algorithm>
 #include <vector>
 
-#include "base/cpu.h"
 #include "kernels/bf16_rows.h"
 #include "kernels/products.h"
 
 namespace sluice {
+namespace {
 
-void products_ref(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
-                  float* const* y) {
+void prepare(const float* x, WeightFormat, Compute compute, int64_t k, float* prepared) {
+  compute == Compute::kBf16 ? round_to_bf16(x, k, prepared) : static_cast<void>(std::copy_n(x, k, prepared));
+}
+
+void multiply(const float* const* x, int64_t rows, const Matrix& w, int64_t first, int64_t count,
+              float* const* y) {
   const bool bf16 = w.compute == Compute::kBf16;
   const int64_t columns = bf16 ? bf16_factor_columns(w) : w.k;
   std::vector<float> values(static_cast<size_t>(w.k));
@@ -28,15 +32,8 @@ void products_ref(const float* const* x, int64_t rows, const Matrix& w, int64_t 
   }
 }
 
-Products products() {
-  static const Products best = simd_level() >= SimdLevel::kAvx2 ? products_avx2 : products_ref;
-  return best;
-}
+}  // namespace
 
-int64_t products_grain(int64_t rows, int64_t k) {
-  // Waking a thread costs about 10 us: 64 K multiplications are worth it, fewer are not.
-  constexpr int64_t kWorthwhile = 64 * 1024;
-  return std::max<int64_t>(8, kWorthwhile / std::max<int64_t>(1, rows * k));
-}
+const ProductKernels kProductsRef = {SimdLevel::kScalar, prepare, multiply};
 
 }  // namespace sluice

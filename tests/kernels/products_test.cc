@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <tuple>
 
 #include "base/cpu.h"
@@ -14,19 +15,44 @@
 namespace sluice {
 namespace {
 
+/// Rows of x as one instruction set reads them, and room for its results.
 struct Rows {
+  const ProductKernels& kernels;
+  const Matrix& w;
+  std::vector<std::vector<float>> prepared, values;
   std::vector<const float*> in;
-  std::vector<std::vector<float>> values;
   std::vector<float*> out;
 
-  Rows(const std::vector<float>& x, int64_t rows, int64_t k, int64_t count) {
-    values.assign(static_cast<size_t>(rows), std::vector<float>(static_cast<size_t>(count), NAN));
+  Rows(const ProductKernels& set, const Matrix& matrix, const std::vector<float>& x, int64_t rows)
+      : kernels(set), w(matrix) {
     for (int64_t r = 0; r < rows; ++r) {
-      in.push_back(x.data() + r * k);
-      out.push_back(values[static_cast<size_t>(r)].data());
+      auto& row = prepared.emplace_back(static_cast<size_t>(w.k));
+      kernels.prepare(x.data() + r * w.k, w.format, w.compute, w.k, row.data());
+      values.emplace_back(static_cast<size_t>(w.n), NAN);
     }
+    for (auto& row : prepared) in.push_back(row.data());
+    for (auto& row : values) out.push_back(row.data());
+  }
+  void multiply() { kernels.multiply(in.data(), std::ssize(in), w, 0, w.n, out.data()); }
+  float alone(size_t row, int64_t column) const {
+    float y = NAN;
+    float* to = &y;
+    kernels.multiply(&in[row], 1, w, column, 1, &to);
+    return y;
   }
 };
+
+float product(const ProductKernels& kernels, const Matrix& w, const std::vector<float>& x) {
+  return Rows(kernels, w, x, 1).alone(0, 0);
+}
+
+TEST(Products, RunForEveryLevelOfThisProcessor) {
+  std::string levels;
+  for (const ProductKernels* kernels : all_products()) levels += std::string(name_of(kernels->level)) + " ";
+  std::cout << "tested: " << levels << "\n";
+  EXPECT_EQ(all_products().front(), &kProductsRef);
+  EXPECT_EQ(all_products().back()->level, best_simd_level());
+}
 
 // (compute, format, rows, n, k)
 class ProductsOf
@@ -72,9 +98,10 @@ TEST_P(ProductsOf, AgreeWithDoublePrecision) {
   SCOPED_TRACE(random.trace());
   const MatrixData w = matrix(random);
   const std::vector<float> x = activations(random);
-  for (const Products multiply : {products_ref, products()}) {
-    Rows rows(x, rows_, k_, n_);
-    multiply(rows.in.data(), rows_, w.view, 0, n_, rows.out.data());
+  for (const ProductKernels* kernels : all_products()) {
+    SCOPED_TRACE(name_of(kernels->level));
+    Rows rows(*kernels, w.view, x, rows_);
+    rows.multiply();
     for (int64_t r = 0; r < rows_; ++r) {
       for (int64_t j = 0; j < n_; ++j) {
         double magnitude = 0;
@@ -92,15 +119,15 @@ TEST_P(ProductsOf, DependOnNeitherTheOtherRowsNorTheBlock) {
   SCOPED_TRACE(random.trace());
   const MatrixData w = matrix(random);
   const std::vector<float> x = activations(random);
-  Rows together(x, rows_, k_, n_);
-  products()(together.in.data(), rows_, w.view, 0, n_, together.out.data());
-  for (int64_t r = 0; r < rows_; ++r) {
-    for (int64_t j = 0; j < n_; ++j) {
-      float alone = NAN;
-      float* out = &alone;
-      products()(&together.in[static_cast<size_t>(r)], 1, w.view, j, 1, &out);
-      EXPECT_EQ(alone, together.values[static_cast<size_t>(r)][static_cast<size_t>(j)])
-          << "row " << r << ", output " << j;
+  for (const ProductKernels* kernels : all_products()) {
+    SCOPED_TRACE(name_of(kernels->level));
+    Rows together(*kernels, w.view, x, rows_);
+    together.multiply();
+    for (size_t r = 0; r < static_cast<size_t>(rows_); ++r) {
+      for (int64_t j = 0; j < n_; ++j) {
+        EXPECT_EQ(together.alone(r, j), together.values[r][static_cast<size_t>(j)])
+            << "row " << r << ", output " << j;
+      }
     }
   }
 }
@@ -112,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(FormatsAndShapes, ProductsOf,
                                                           WeightFormat::kFp8Row, WeightFormat::kNvfp4,
                                                           WeightFormat::kMxfp4),
                                           testing::Values(1, 2, 3, 4, 9), testing::Values(1, 8, 35, 130),
-                                          testing::Values(7, 16, 100, 256, 272)),
+                                          testing::Values(7, 16, 100, 256, 272, 640)),
                          [](const auto& test) {
                            return std::string(name_of(std::get<1>(test.param))) + "_in_" +
                                   std::string(name_of(std::get<0>(test.param))) + "_" +
@@ -121,34 +148,31 @@ INSTANTIATE_TEST_SUITE_P(FormatsAndShapes, ProductsOf,
                                   std::to_string(std::get<4>(test.param));
                          });
 
-/// products() of x with the matrix, its scales taken out and then as they are.
-std::pair<float, float> without_and_with_scales(const std::vector<float>& x, Matrix w) {
-  std::pair<float, float> result;
-  const float* in = x.data();
+/// The product of x with the matrix, its scales taken out and then as they are.
+std::pair<float, float> without_and_with_scales(const ProductKernels& kernels, const std::vector<float>& x,
+                                                const Matrix& w) {
   const std::vector<float> ones(16, 1.0f);
   Matrix plain = w;
   plain.global = 1;
   if (w.format != WeightFormat::kNvfp4) plain.scale = ones.data();
-  float* out = &result.first;
-  products()(&in, 1, plain, 0, 1, &out);
-  out = &result.second;
-  products()(&in, 1, w, 0, 1, &out);
-  return result;
+  return {product(kernels, plain, x), product(kernels, w, x)};
 }
 
 TEST(Products, InBf16ScalesThatBf16CannotHoldMultiplyFinishedSums) {
   RandomValues random(13);
   SCOPED_TRACE(random.trace());
-  for (const WeightFormat format : {WeightFormat::kNvfp4, WeightFormat::kFp8Row}) {
-    MatrixData w(random, format, 1, 128);
-    w.view.compute = Compute::kBf16;
-    std::vector<float> x = random.reals(128);
-    round_to_bf16(x.data(), 128, x.data());
-    const auto [plain, scaled] = without_and_with_scales(x, w.view);
-    EXPECT_EQ(scaled, plain * bf16_factor(w.view, 0, 0)) << name_of(format);
-    w.view.compute = Compute::kF32;  // there the numbers are scaled, and round apart
-    const auto [plain_f32, scaled_f32] = without_and_with_scales(x, w.view);
-    EXPECT_NE(scaled_f32, plain_f32 * bf16_factor(w.view, 0, 0)) << name_of(format);
+  for (const ProductKernels* kernels : all_products()) {
+    for (const WeightFormat format : {WeightFormat::kNvfp4, WeightFormat::kFp8Row}) {
+      SCOPED_TRACE(std::string(name_of(kernels->level)) + " " + std::string(name_of(format)));
+      MatrixData w(random, format, 1, 128);
+      w.view.compute = Compute::kBf16;
+      const std::vector<float> x = random.reals(128);
+      const auto [plain, scaled] = without_and_with_scales(*kernels, x, w.view);
+      if (kernels != &kProductsRef) {  // which rounds once, at the end
+        EXPECT_EQ(scaled, plain * bf16_factor(w.view, 0, 0));
+      }
+      EXPECT_FLOAT_EQ(scaled, plain * bf16_factor(w.view, 0, 0));
+    }
   }
 }
 
@@ -163,38 +187,48 @@ TEST(Bf16Rows, RoundToNearestTiesToEvenAndKeepWhatIsNoNumber) {
   EXPECT_EQ(y[7], INFINITY);
 }
 
+/// What products make of each single column of a row: 0 to k - 1.
+std::vector<float> columns_by_product(const ProductKernels& kernels, const Matrix& w) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < w.k; ++i) {
+    std::vector<float> unit(static_cast<size_t>(w.k));
+    unit[static_cast<size_t>(i)] = 1;
+    values.push_back(product(kernels, w, unit));
+  }
+  return values;
+}
+
 TEST(Products, DecodesEveryNvfp4CodeInOrder) {
   // 16 codes in one group, low nibble first, scale 2 (0x40), global 0.5: the e2m1 values themselves.
   std::vector<uint8_t> codes = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe};
   const uint8_t scale = 0x40;
   const Matrix w{{WeightFormat::kNvfp4, 1, 16, codes.data(), &scale, 0.5f}};
-  std::vector<float> values(16), unit(16);
+  std::vector<float> values(16);
   decode_row(w, 0, values.data());
-  for (size_t i = 0; i < 16; ++i) {
-    EXPECT_EQ(values[i], kE2m1Values[i]);
-    std::fill(unit.begin(), unit.end(), 0.0f);
-    unit[i] = 1;
-    const float* in = unit.data();
-    float y = NAN;
-    float* out = &y;
-    products()(&in, 1, w, 0, 1, &out);
-    EXPECT_EQ(y, kE2m1Values[i]) << "column " << i;
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), kE2m1Values.begin()));
+  for (const ProductKernels* kernels : all_products()) {
+    EXPECT_EQ(columns_by_product(*kernels, w), values) << name_of(kernels->level);
   }
 }
 
-/// What products() makes of each single column of a row: 0 to k - 1.
-std::vector<float> columns_by_product(const Matrix& w) {
-  std::vector<float> values;
-  for (int64_t i = 0; i < w.k; ++i) {
-    std::vector<float> unit(static_cast<size_t>(w.k));
-    unit[static_cast<size_t>(i)] = 1;
-    const float* in = unit.data();
-    float y = NAN;
-    float* out = &y;
-    products()(&in, 1, w, 0, 1, &out);
-    values.push_back(y);
+// As above, in rows that are long enough for the loaders of whole chunks.
+TEST(Products, DecodesEveryNvfp4CodeInEveryColumnOfAChunk) {
+  for (const Compute compute : {Compute::kF32, Compute::kBf16}) {
+    for (int shift = 0; shift < 16; ++shift) {
+      std::vector<uint8_t> codes(64), scales(8);
+      for (size_t i = 0; i < 128; ++i) {
+        const auto code = static_cast<uint8_t>((i * 5 + static_cast<size_t>(shift)) % 16);
+        codes[i / 2] = static_cast<uint8_t>(codes[i / 2] | (i % 2 == 0 ? code : code << 4));
+      }
+      for (size_t i = 0; i < 8; ++i) scales[i] = static_cast<uint8_t>(0x30 + 3 * i);
+      const Matrix w{{WeightFormat::kNvfp4, 1, 128, codes.data(), scales.data(), 0.5f}, compute};
+      std::vector<float> values(128);
+      decode_row(w, 0, values.data());
+      for (const ProductKernels* kernels : all_products()) {
+        EXPECT_EQ(columns_by_product(*kernels, w), values) << name_of(kernels->level);
+      }
+    }
   }
-  return values;
 }
 
 TEST(Products, DecodesEveryFp8CodeAsItsDefinitionSays) {
@@ -206,27 +240,27 @@ TEST(Products, DecodesEveryFp8CodeAsItsDefinitionSays) {
     const Matrix w{{format, 1, 256, codes.data(), scales.data(), 1.0f}};
     std::vector<float> values(256);
     decode_row(w, 0, values.data());
-    const std::vector<float> multiplied = columns_by_product(w);
     for (size_t i = 0; i < codes.size(); ++i) {
       const float scale = format == WeightFormat::kFp8Block && i >= 128 ? 1.3f : 0.37f;
       EXPECT_EQ(values[i], e4m3_to_f32(codes[i]) * scale) << i;
-      EXPECT_EQ(multiplied[i], values[i]) << i;
+    }
+    for (const ProductKernels* kernels : all_products()) {
+      for (const Compute compute : {Compute::kF32, Compute::kBf16}) {
+        const Matrix as_read{w, compute};
+        EXPECT_EQ(columns_by_product(*kernels, as_read), values) << name_of(kernels->level);
+      }
     }
   }
 }
 
 TEST(Products, KeepFp8NotANumber) {
-  std::vector<uint8_t> codes(16, 0x38);
-  codes[5] = 0xff;
+  std::vector<uint8_t> codes(32, 0x38);
+  codes[21] = 0xff;
   const float scale = 1;
-  const Matrix w{{WeightFormat::kFp8Row, 1, 16, codes.data(), &scale, 1.0f}};
-  const std::vector<float> ones(16, 1.0f);
-  const float* in = ones.data();
-  for (const Products multiply : {products_ref, products()}) {
-    float y = 0;
-    float* out = &y;
-    multiply(&in, 1, w, 0, 1, &out);
-    EXPECT_TRUE(std::isnan(y));
+  const Matrix w{{WeightFormat::kFp8Row, 1, 32, codes.data(), &scale, 1.0f}};
+  const std::vector<float> ones(32, 1.0f);
+  for (const ProductKernels* kernels : all_products()) {
+    EXPECT_TRUE(std::isnan(product(*kernels, w, ones))) << name_of(kernels->level);
   }
 }
 
@@ -238,7 +272,7 @@ TEST(Products, DecodesMxfp4WithItsPowersOfTwo) {
   const Matrix w{{WeightFormat::kMxfp4, 1, 64, codes.data(), scales.data(), 1.0f}};
   std::vector<float> values(64);
   decode_row(w, 0, values.data());
-  EXPECT_EQ(columns_by_product(w), values);
+  for (const ProductKernels* kernels : all_products()) EXPECT_EQ(columns_by_product(*kernels, w), values);
   for (size_t i = 0; i < 64; ++i) {
     const auto code = static_cast<uint8_t>(i % 2 == 0 ? codes[i / 2] & 15 : codes[i / 2] >> 4);
     EXPECT_EQ(values[i], std::ldexp(kE2m1Values[code], i < 32 ? -127 : 3)) << i;
