@@ -103,7 +103,7 @@ TEST(FamilyConfig, RefusesHeadsThatCannotBeGrouped) {
 
 TEST(FamilyConfig, RefusesWhatNothingHereRunsWithTheKnownValues) {
   expect_refused("rope_parameters", {{"rope_type", "spiral"}}, ErrorCode::kUnsupported,
-                 {"rope type \"spiral\"", "the known one is: default"});
+                 {"rope type \"spiral\"", "the known ones are: default, linear, yarn, llama3"});
   expect_refused("partial_rotary_factor", 0.5, ErrorCode::kUnsupported,
                  {"partial_rotary_factor 0.5", "known"});
   expect_refused("hidden_act", "gelu", ErrorCode::kUnsupported, {"activation \"gelu\"", "silu"});

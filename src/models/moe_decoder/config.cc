@@ -18,21 +18,6 @@ namespace {
   throw Error(ErrorCode::kBadFile, config.file() + ": " + what);
 }
 
-double read_rope_theta(const Config& config, double fallback) {
-  const Config rope = config.object({"rope_parameters", "rope_scaling"});
-  const std::string type = rope.string_or({"rope_type", "type"}, "default");
-  if (type != "default") unsupported(config, "rope type \"" + type + "\"; the known one is: default");
-  for (const Config& place : {config, rope}) {
-    const double part = place.number_or({"partial_rotary_factor"}, 0, 1, 1);
-    if (part < 1) {
-      unsupported(config, "partial_rotary_factor " + std::to_string(part) + "; the known one is: 1");
-    }
-  }
-  constexpr double kHigh = 1e12;
-  if (rope.has({"rope_theta"})) return rope.number({"rope_theta"}, 1.0, kHigh);
-  return config.number_or({"rope_theta"}, 1.0, kHigh, fallback);
-}
-
 // A window that is as long as the model's positions never cuts anything off.
 void refuse_sliding_window(const Config& config, int64_t max_positions) {
   if (config.boolean_or({"use_sliding_window"}, true)) {
@@ -80,7 +65,7 @@ DecoderConfig read_common(const Config& top, const Defaults& defaults) {
   }
   c.max_positions = config.integer({"max_position_embeddings"}, 1, int64_t{1} << 31);
   c.rms_epsilon = static_cast<float>(config.number_or({"rms_norm_eps"}, 0.0, 1.0, defaults.rms_epsilon));
-  c.rope_theta = read_rope_theta(config, defaults.rope_theta);
+  c.rotary = read_rotary(config, c.head_dim, c.max_positions, defaults.rope_theta);
   c.tied_embeddings =
       config.boolean_or({"tie_word_embeddings"}, top.boolean_or({"tie_word_embeddings"}, false));
   c.is_moe.assign(static_cast<size_t>(c.layers), true);

@@ -7,6 +7,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weights.h"
+#include "models/rotary.h"
 
 namespace sluice::moe_decoder {
 
@@ -21,7 +22,7 @@ struct DecoderConfig {
   int64_t shared_intermediate = 0;  // of the shared expert, which a sigmoid gates; 0: none
   int64_t max_positions = 0;
   float rms_epsilon = 0;
-  double rope_theta = 0;
+  Rotary rotary;  // over the whole head
   QkNorm qk_norm = QkNorm::kNone;
   bool qkv_bias = false, o_bias = false;
   bool renormalise = false;  // the weights of the chosen experts sum to 1

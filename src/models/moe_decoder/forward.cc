@@ -157,7 +157,9 @@ class MoeDecoder final : public Model {
     rope(stream, w.q, b.rows, c.heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
     rope(stream, w.k, b.rows, c.kv_heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
     kv_store(stream, w.k, w.v, b.rows, positions_of(b), kv);
-    const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+    // Queries and keys are scaled alike, and whole heads are rotated: their products take both factors.
+    const auto factor = static_cast<float>(c.rotary.attention_factor * c.rotary.attention_factor);
+    const float scale = factor / std::sqrt(static_cast<float>(c.head_dim));
     attention(stream, w.q, b.rows, c.heads, positions_of(b), scale, kv, w.partials, w.attended);
     linear_parts(stream, w.attended, b.rows, {{.w = a.o, .bias = a.o_bias, .y = b.x(), .add = true}});
   }

@@ -1,7 +1,6 @@
 // Reads a decoder's weights.
 #include "models/moe_decoder/weights.h"
 
-#include <cmath>
 #include <mutex>
 #include <string>
 
@@ -61,16 +60,6 @@ std::optional<SharedExpert> read_shared(DenseWeightReader& store, const std::str
   if (c.shared_intermediate == 0) return std::nullopt;
   return SharedExpert{read_dense(store, name + "shared_expert.", c.hidden, c.shared_intermediate),
                       store.matrix(name + "shared_expert_gate", 1, c.hidden)};
-}
-
-/// theta^(-2i / d) in f32, as the reference computes it.
-std::vector<float> rope_frequencies(const DecoderConfig& c) {
-  std::vector<float> frequencies(static_cast<size_t>(c.head_dim / 2));
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(c.head_dim);
-    frequencies[i] = 1.0f / std::pow(static_cast<float>(c.rope_theta), exponent);
-  }
-  return frequencies;
 }
 
 /// A layer's router gives its routes, and the next MoE layer's a forecast of that one's.
@@ -145,7 +134,7 @@ Weights read_weights(const Checkpoint& checkpoint, const DecoderConfig& c, Devic
   w.embedding = reader.matrix(names.model + "embed_tokens", c.vocab_size, c.hidden);
   w.head = c.tied_embeddings ? w.embedding : reader.matrix(names.head, c.vocab_size, c.hidden);
   w.final_norm = reader.vector(names.model + "norm.weight", c.hidden);
-  w.rope_frequencies = reader.constants(rope_frequencies(c));
+  w.rope_frequencies = reader.constants(c.rotary.frequencies);
   int64_t moe_layers = 0;
   for (size_t l = 0; l < w.layers.size(); ++l) {
     Layer& layer = w.layers[l];
