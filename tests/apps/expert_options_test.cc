@@ -201,7 +201,7 @@ TEST_F(ExpertFlags, ExpertsOnTheCpuWriteTheSameFileAndAreReported) {
   const auto run_with = [&](const std::string& cpu) {
     const std::string path = folder_ / (cpu + ".safetensors");
     const Json json = report({"--expert-slots", "9", "--cpu-experts", cpu, "--logits", path, "--chunk", "7",
-                              "--decode-from", "14", "--audit", "1"});
+                              "--decode-from", "14", "--audit", "1", "--prefill-mode", "stream"});
     for (const Json& layer : json["layers"]) {
       const auto count = [&](const char* name) { return layer.at(name).get<uint64_t>(); };
       EXPECT_EQ(count("routed"), count("hits") + count("misses") + count("cpu"));
