@@ -45,10 +45,10 @@ void CpuControl::begin_decode(bool alone) {
   start_us_ = state_.device.now_us();
 }
 
-void CpuControl::begin_prompt(int64_t rows) {
+void CpuControl::begin_prompt(int64_t rows, double spread) {
   if (!ready()) return;
   const double rows_per_expert =
-      static_cast<double>(rows * state_.shape.top_k) / distinct_experts(state_.shape, rows);
+      static_cast<double>(rows * state_.shape.top_k) / distinct_experts(state_.shape, spread, rows);
   state_.cpu_rule =
       share_ ? share_->prompt(rows_per_expert) : FetchRule::at_most(state_.settings.cpu.fetch_cap);
   if (state_.cpu_rule) state_.cpu->begin_step();

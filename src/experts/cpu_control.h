@@ -31,7 +31,8 @@ class CpuControl {
   void begin_decode(bool alone);
   /// Whether steps with and without the CPU are being compared.
   bool in_trial() const { return share_ && share_->state() == CpuShare::State::kTrial; }
-  void begin_prompt(int64_t rows);
+  /// `spread`: PassRates.
+  void begin_prompt(int64_t rows, double spread);
   /// What the cost model may reckon with in the next streaming pass.
   CpuRate pass_rate() const;
   /// Whether such a pass, if its forecast gives the CPU a part, is to go with it.

@@ -20,9 +20,20 @@ std::string_view name_of(PassWay way) {
   return "unknown";
 }
 
-double distinct_experts(const ExpertShape& shape, int64_t rows) {
+double distinct_experts(const ExpertShape& shape, double spread, int64_t rows) {
+  if (rows == 0) return 0;
   const auto experts = static_cast<double>(shape.experts);
-  return experts * (1 - std::pow(1 - static_cast<double>(shape.top_k) / experts, static_cast<double>(rows)));
+  const double unrelated = std::pow(static_cast<double>(rows), spread);
+  return experts * (1 - std::pow(1 - static_cast<double>(shape.top_k) / experts, unrelated));
+}
+
+std::optional<double> spread_of(const ExpertShape& shape, int64_t rows, double distinct) {
+  constexpr double kNearlyAll = 0.98;  // more says too little about how many tokens would do
+  if (rows < 2 || shape.top_k >= shape.experts) return std::nullopt;
+  const auto experts = static_cast<double>(shape.experts);
+  const double part = std::min(distinct / experts, kNearlyAll);
+  const double unrelated = std::log(1 - part) / std::log(1 - static_cast<double>(shape.top_k) / experts);
+  return std::clamp(std::log(std::max(1.0, unrelated)) / std::log(static_cast<double>(rows)), 0.0, 1.0);
 }
 
 int32_t CpuPart::of(int32_t misses) const {
@@ -72,10 +83,12 @@ PassForecast forecast_pass(PassWay way, const ExpertShape& shape, const PassRate
   const auto all = static_cast<double>(shape.layers * shape.experts);
   const double absent = std::max(0.0, all - static_cast<double>(residents(way, question)));
   const double wanted =
-      streams(way) ? all : static_cast<double>(shape.layers) * distinct_experts(shape, rows);
+      streams(way) ? all : static_cast<double>(shape.layers) * distinct_experts(shape, rates.spread, rows);
   PassForecast result;
   result.way = way;
-  result.bytes = wanted * absent / all * static_cast<double>(question.row_bytes);
+  result.absent_part = absent / all;
+  const double missing = result.absent_part * (streams(way) ? 1 : rates.absence);
+  result.bytes = wanted * std::min(1.0, missing) * static_cast<double>(question.row_bytes);
   if (streams(way)) {
     result.ms = streaming_ms(rates, result.bytes, rates.compute_ms(rows));
     share_with_cpu(result, shape, rates, question, rows);
@@ -97,7 +110,7 @@ PassForecast forecast(PassWay way, const ExpertShape& shape, const PassRates& ra
   }
   const auto chunks = static_cast<double>(question.rows / chunk);
   const PassForecast full = forecast_pass(way, shape, rates, question, chunk);
-  PassForecast result{way, chunks * full.bytes, chunks * full.ms, false, full.cpu};
+  PassForecast result{way, chunks * full.bytes, chunks * full.ms, full.absent_part, false, full.cpu};
   if (question.rows % chunk != 0) {
     const PassForecast rest = forecast_pass(way, shape, rates, question, question.rows % chunk);
     result.bytes += rest.bytes;

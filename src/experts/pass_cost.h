@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "experts/settings.h"
@@ -30,13 +31,22 @@ struct CpuPart {
 /// CpuMode::kAlways: a quarter of each layer's misses, at least one.
 inline constexpr CpuPart kFixedCpuPart{0.25, true};
 
-/// Rates of this machine, refined by every pass.
+/// n tokens of one prompt touch as many experts as n^spread tokens of unrelated ones: near tokens want the
+/// same experts. What published counts come to (39, 63 and 78 % of 256 experts, 8 a token, at 67, 328 and
+/// 1022 tokens: 0.65, 0.59, 0.56), until this model's own passes have been counted.
+inline constexpr double kUsualSpread = 0.6;
+
+/// Rates of this machine, and of the model that it serves, refined by every pass.
 struct PassRates {
   double link_bytes_per_ms = 0;     // host rows to slots
   double compute_ms_per_pass = 0;   // through all layers, experts resident, and for each token
   double compute_ms_per_token = 0;  // both 0: not measured yet
-  bool overlap = true;              // streamed copies run beside the products
-  CpuRate cpu;                      // of a streaming pass
+  double spread = kUsualSpread;
+  // Of the experts that a prompt wants, the absent ones, as a part of what residents picked by chance would
+  // leave: residents are those that are wanted often.
+  double absence = 1;
+  bool overlap = true;  // streamed copies run beside the products
+  CpuRate cpu;          // of a streaming pass
 
   double compute_ms(int64_t rows) const {
     return compute_ms_per_pass + compute_ms_per_token * static_cast<double>(rows);
@@ -58,6 +68,7 @@ struct PassForecast {
   PassWay way = PassWay::kStream;
   double bytes = 0;
   double ms = 0;
+  double absent_part = 0;  // of all experts, not resident as this way counts
   bool fell_back = false;  // the forced way does not fit
   CpuPart cpu;             // `bytes` are without it
 };
@@ -65,9 +76,12 @@ struct PassForecast {
 /// A streaming pass without the CPU: the longer of link and compute, or their sum where they do not overlap.
 double streaming_ms(const PassRates& rates, double bytes, double compute_ms);
 
-/// Distinct experts of one layer that `rows` tokens route to, if routes were uniform: E (1 - (1 - K/E)^rows).
-/// Real routes are narrower, so this is an upper estimate.
-double distinct_experts(const ExpertShape& shape, int64_t rows);
+/// Distinct experts of one layer that `rows` tokens of a prompt route to: E (1 - (1 - K/E)^(rows^spread)).
+/// With a spread of 1 routes are uniform.
+double distinct_experts(const ExpertShape& shape, double spread, int64_t rows);
+/// The spread at which `rows` > 1 tokens route to `distinct` experts of a layer (the mean over layers), in
+/// [0, 1]; nothing where the number tells nothing, since every token goes to every expert.
+std::optional<double> spread_of(const ExpertShape& shape, int64_t rows, double distinct);
 
 /// Time of one way over all chunks. Streaming: the longer of link and compute, since they overlap; for each
 /// chunk, or once where the chunks pass layer by layer. Ensure and touched: their sum, nothing is ahead. With

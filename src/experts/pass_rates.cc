@@ -6,8 +6,14 @@
 namespace sluice {
 namespace {
 
-constexpr double kForget = 0.9;      // weight of the past at each new pass
-constexpr double kCopyBlend = 0.25;  // weight of a new copy
+constexpr double kForget = 0.9;       // weight of the past at each new pass
+constexpr double kCopyBlend = 0.25;   // weight of a new copy
+constexpr double kCountBlend = 0.25;  // of a new count
+
+void blend(double& known, double value, bool& has_own) {
+  known = has_own ? (1 - kCountBlend) * known + kCountBlend * value : value;
+  has_own = true;
+}
 constexpr double kMostlyLink =
     1.15;  // a streaming pass this close to its link time says little about compute
 
@@ -27,6 +33,16 @@ void RateLearner::add_pass(const PassObservation& pass) {
   // Beside a busy link, compute shows only where it is the longer one, or was thought to be longer than all
   // of it.
   if (pass.ms > kMostlyLink * link || rates_.compute_ms(pass.rows) > pass.ms) add_compute(rows, pass.ms);
+}
+
+void RateLearner::add_distinct(const ExpertShape& shape, int64_t rows, double distinct) {
+  const std::optional<double> spread = spread_of(shape, rows, distinct);
+  if (spread) blend(rates_.spread, *spread, counted_);
+}
+
+void RateLearner::add_absence(double of_wanted, double of_all) {
+  constexpr double kMost = 2;  // a prompt may want what no other did
+  if (of_all > 0) blend(rates_.absence, std::min(kMost, of_wanted / of_all), missed_);
 }
 
 void RateLearner::add_compute(double rows, double ms) {

@@ -40,6 +40,7 @@ ResidentExperts::ResidentExperts(Device& device, Stream& compute, std::span<cons
       pass_to_(device.make_event("pass to")),
       copy_from_(device.make_event("link from")),
       copy_to_(device.make_event("link to")),
+      touched_counts_(device, state_.layers.size(), "touched counts"),
       audit_results_(device, state_.pools.size(), "audit"),
       audit_memory_(device.allocate(state_.pools.size() * sizeof(AuditResult), "audit")) {
   measure_link();
@@ -156,7 +157,7 @@ PassForecast ResidentExperts::choose(const PassQuestion& question) {
 
 void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   SLUICE_CHECK_MSG(pass_ == nullptr, "a prefill inside a prefill");
-  if (unfinished_) finish_pass();
+  if (unfinished_) finish_pass(false);
   const PassForecast choice = choose(question(rows, chunk_rows));
   record_ = {};
   record_.way = choice.way;
@@ -167,6 +168,7 @@ void ResidentExperts::begin_prefill(int64_t rows, int64_t chunk_rows) {
   record_.predicted_bytes = pass_bytes_ = choice.bytes;
   disturbed_ = false;
   cpu_part_ = choice.cpu;
+  absent_part_ = choice.absent_part;
   state_.compute.record(*pass_from_);
   pass_start_ = std::chrono::steady_clock::now();
   try {
@@ -182,12 +184,13 @@ void ResidentExperts::open_pass(PassWay way, int64_t rows) {
   switch (way) {
     case PassWay::kEnsure:
       pass_ = &decode_;
-      cpu_->begin_prompt(rows);
+      cpu_->begin_prompt(rows, learner_.rates().spread);
       decode_.begin_step(false);
       break;
     case PassWay::kTouched:
       pass_ = &touched_;
-      cpu_->begin_prompt(rows);
+      ++uncounted_;
+      cpu_->begin_prompt(rows, learner_.rates().spread);
       touched_.begin(kAdoptRows);
       break;
     case PassWay::kStream:
@@ -224,6 +227,10 @@ void ResidentExperts::end_prefill() {
     record_.streamed_bytes = stream_.streamed_bytes();
     pass_bytes_ = static_cast<double>(record_.streamed_bytes);
   }
+  if (record_.way == PassWay::kTouched) {
+    state_.compute.copy("touched counts", touched_counts_.data(), touched_.counters(),
+                        touched_counts_.bytes());
+  }
   close_pass();
   state_.compute.record(*pass_to_);
   unfinished_ = true;
@@ -234,9 +241,31 @@ double ResidentExperts::pass_ms() const {
   return us ? *us / 1000 : milliseconds_since(pass_start_);
 }
 
-// The host has waited for the pass (or, where nobody looked in between, has begun the next one).
-void ResidentExperts::finish_pass() {
+// What the device counted of a touched pass, which the host has waited for.
+void ResidentExperts::read_touched_counts() {
+  uint64_t distinct = 0, misses = 0, bytes = 0;
+  for (size_t l = 0; l < state_.layers.size(); ++l) {
+    const TransientCounters& layer = touched_counts_[l];
+    distinct += layer.distinct;
+    misses += layer.misses;
+    bytes += (layer.misses - layer.cpu) * state_.layers[l].pool->layout.row_bytes;
+  }
+  const auto wanted = static_cast<double>(distinct - touched_distinct_);
+  if (uncounted_ == 1 && wanted > 0) {  // else they are those of several passes
+    pass_bytes_ = static_cast<double>(bytes - touched_bytes_);
+    learner_.add_distinct(state_.shape, record_.rows, wanted / static_cast<double>(state_.shape.layers));
+    learner_.add_absence(static_cast<double>(misses - touched_misses_) / wanted, absent_part_);
+  }
+  touched_distinct_ = distinct;
+  touched_misses_ = misses;
+  touched_bytes_ = bytes;
+  uncounted_ = 0;
+}
+
+// The host has waited for the pass, or, where nobody looked in between, has begun the next one.
+void ResidentExperts::finish_pass(bool waited) {
   unfinished_ = false;
+  if (waited && record_.way == PassWay::kTouched) read_touched_counts();
   record_.actual_ms = pass_ms();
   if (streams(record_.way) && stream_.first_copy_bytes() > 0) {
     const auto us = state_.device.elapsed_us(stream_.first_copy_from(), stream_.first_copy_to());
@@ -315,7 +344,7 @@ void ResidentExperts::queue_checks() {
 }
 
 void ResidentExperts::check() {
-  if (unfinished_) finish_pass();
+  if (unfinished_) finish_pass(true);
   try {
     state_.throw_if_failed();
   } catch (const Error&) {

@@ -146,7 +146,8 @@ class ResidentExperts final : public MoeExecutor {
   PassQuestion question(int64_t rows, int64_t chunk_rows) const;
   PassRates rates(bool with_cpu) const;
   PassForecast choose(const PassQuestion& question);
-  void finish_pass();
+  void finish_pass(bool waited);
+  void read_touched_counts();
   void note_cpu_pass();
   double pass_ms() const;
   void open_pass(PassWay way, int64_t rows);
@@ -163,11 +164,12 @@ class ResidentExperts final : public MoeExecutor {
   RateLearner learner_;
   std::optional<CpuControl> cpu_;
   PassRecord record_;
-  double pass_bytes_ = 0;    // as predicted, or as streamed
+  double pass_bytes_ = 0;    // as predicted, or as counted
   bool unfinished_ = false;  // everything of a pass is queued, and has not been seen to end
   bool disturbed_ = false;   // a decode step ran inside
   bool cpu_could_ = false;   // the forecast of the pass had a part for the CPU
   CpuPart cpu_part_;         // that it has got
+  double absent_part_ = 0;   // PassForecast
   std::unique_ptr<Event> pass_from_, pass_to_, copy_from_, copy_to_;
   std::chrono::steady_clock::time_point pass_start_;
   std::deque<PassRecord> passes_;
@@ -176,7 +178,10 @@ class ResidentExperts final : public MoeExecutor {
   FillCount warm_filled_, idle_filled_;
   uint64_t resizes_ = 0;
   uint64_t decode_steps_ = 0, steps_ = 0, audits_ = 0;
-  HostArray<AuditResult> audit_results_;  // of each pool
+  HostArray<TransientCounters> touched_counts_;  // of each layer, as of the last touched pass
+  uint64_t touched_distinct_ = 0, touched_misses_ = 0, touched_bytes_ = 0;  // that were read before
+  int uncounted_ = 0;                                                       // touched passes since
+  HostArray<AuditResult> audit_results_;                                    // of each pool
   Buffer audit_memory_;
 };
 

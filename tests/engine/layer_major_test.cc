@@ -124,6 +124,23 @@ TEST(PassReport, BytesArePredictedExactlyFromWhatDecodeHasLeft) {
   EXPECT_EQ(prompt.waits("report"), 2) << "no host wait of its own";
 }
 
+// Of two sessions one has seen a prompt that goes to few experts, the other one that goes to all.
+TEST(PassReport, ATouchedPassTeachesHowManyExpertsTheNextOneWants) {
+  const auto predicted = [](std::vector<int32_t> ids) {
+    Prompt prompt(settings_of(PrefillMode::kTouched, 24, 16), {160, 18});
+    for (int turn = 0; turn < 2; ++turn) {
+      prompt.session.prefill(ids);
+      for (int32_t& id : ids) id = (id + 1) % 300;  // nothing of it lies in the cache
+    }
+    const ExpertReport report = prompt.report();
+    EXPECT_EQ(report.passes.size(), 2u);
+    for (const PassRecord& pass : report.passes) EXPECT_EQ(pass.way, PassWay::kTouched);
+    EXPECT_EQ(prompt.waits("report"), 2) << "no host wait of its own";
+    return report.passes.back().predicted_bytes;
+  };
+  EXPECT_LT(predicted(std::vector<int32_t>(18, 7)), predicted(random_ids(18, 300)));
+}
+
 TEST(PassReport, KeepsTheLastPassesAndTheTotalsOfAll) {
   Prompt prompt(settings_of(PrefillMode::kLayerMajor));
   const int rounds = static_cast<int>(kPassHistory) + 10;

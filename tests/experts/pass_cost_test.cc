@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 namespace sluice {
 namespace {
 
 const ExpertShape kShape{.layers = 10, .experts = 100, .top_k = 4};
-const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01, .cpu = {}};
+const PassRates kRates{.link_bytes_per_ms = 1000, .compute_ms_per_token = 0.01, .spread = 1, .cpu = {}};
 
 PassQuestion question(int64_t rows, int64_t resident = 0) {
   return {.rows = rows,
@@ -19,15 +22,50 @@ PassQuestion question(int64_t rows, int64_t resident = 0) {
           .touched_fits = rows <= 64};
 }
 
+PassWay way(PrefillMode mode, const PassQuestion& q, const PassRates& rates = kRates) {
+  return choose_way(mode, kShape, rates, q).way;
+}
+
 TEST(PassCost, DistinctExpertsGrowFromKToAll) {
-  EXPECT_DOUBLE_EQ(distinct_experts(kShape, 0), 0);
-  EXPECT_NEAR(distinct_experts(kShape, 1), 4, 1e-9);
-  EXPECT_NEAR(distinct_experts(kShape, 2), 7.84, 1e-9);  // 100 (1 - 0.96^2)
-  EXPECT_NEAR(distinct_experts(kShape, 10000), 100, 1e-9);
+  EXPECT_DOUBLE_EQ(distinct_experts(kShape, 1, 0), 0);
+  EXPECT_NEAR(distinct_experts(kShape, 1, 1), 4, 1e-9);
+  EXPECT_NEAR(distinct_experts(kShape, 1, 2), 7.84, 1e-9);  // 100 (1 - 0.96^2)
+  EXPECT_NEAR(distinct_experts(kShape, 1, 10000), 100, 1e-9);
   for (int64_t rows = 1; rows < 200; ++rows) {
-    EXPECT_LT(distinct_experts(kShape, rows - 1), distinct_experts(kShape, rows));
+    EXPECT_LT(distinct_experts(kShape, 1, rows - 1), distinct_experts(kShape, 1, rows));
   }
-  EXPECT_DOUBLE_EQ(distinct_experts({.layers = 1, .experts = 4, .top_k = 4}, 1), 4);
+  EXPECT_DOUBLE_EQ(distinct_experts({.layers = 1, .experts = 4, .top_k = 4}, 1, 1), 4);
+}
+
+// 39, 63 and 78 % of 256 experts, 8 a token, were published for prompts of 67, 328 and 1022 tokens.
+TEST(PassCost, TheUsualSpreadIsNearThePublishedCounts) {
+  const ExpertShape shape{.layers = 40, .experts = 256, .top_k = 8};
+  for (const auto& [rows, part] : {std::pair<int64_t, double>{67, 0.39}, {328, 0.63}, {1022, 0.78}}) {
+    EXPECT_NEAR(distinct_experts(shape, kUsualSpread, rows) / 256, part, 0.1) << rows;
+    const std::optional<double> spread = spread_of(shape, rows, part * 256);
+    ASSERT_TRUE(spread.has_value());
+    EXPECT_NEAR(*spread, kUsualSpread, 0.06) << rows;
+    EXPECT_NEAR(distinct_experts(shape, *spread, rows), part * 256, 1e-9);
+  }
+}
+
+TEST(PassCost, ASpreadIsFoundWhereTheCountTellsOne) {
+  EXPECT_FALSE(spread_of(kShape, 1, 4).has_value());
+  EXPECT_FALSE(spread_of({.layers = 1, .experts = 4, .top_k = 4}, 10, 4).has_value());
+  EXPECT_NEAR(*spread_of(kShape, 10, distinct_experts(kShape, 1, 10)), 1, 1e-9);
+  EXPECT_EQ(*spread_of(kShape, 10, 4), 0);    // all go where one goes
+  EXPECT_EQ(*spread_of(kShape, 10, 100), 1);  // more than unrelated tokens would touch
+  EXPECT_GT(*spread_of(kShape, 1000, 100), 0.6);
+}
+
+// With 50 of 100 experts touched by 64 tokens a touched pass beats streaming where the products take as long
+// as half of the link.
+TEST(PassCost, NarrowRoutesMakeTouchedPassesWorthwhile) {
+  PassRates rates = kRates;
+  rates.compute_ms_per_token = 4;
+  EXPECT_EQ(way(PrefillMode::kAuto, question(60), rates), PassWay::kStream);
+  rates.spread = 0.6;
+  EXPECT_EQ(way(PrefillMode::kAuto, question(60), rates), PassWay::kTouched);
 }
 
 TEST(PassCost, StreamingOverlapsAndTheOthersAdd) {
@@ -46,10 +84,6 @@ TEST(PassCost, ResidentExpertsDoNotCross) {
   EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, question(8, 250)).bytes, 750 * 500.0);
   EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, question(8, 5000)).bytes, 0);
   EXPECT_NEAR(forecast(PassWay::kTouched, kShape, kRates, question(1, 500)).bytes, 20 * 500, 1e-6);
-}
-
-PassWay way(PrefillMode mode, const PassQuestion& q, const PassRates& rates = kRates) {
-  return choose_way(mode, kShape, rates, q).way;
 }
 
 TEST(PassCost, ShortPromptsFetchWhatTheyTouchAndLongOnesStream) {
@@ -101,9 +135,23 @@ TEST(PassCost, EachWayCountsOnItsOwnResidents) {
   q.outside_region = 250;
   q.listed = 100;
   EXPECT_DOUBLE_EQ(forecast(PassWay::kStream, kShape, kRates, q).bytes, 900 * 500.0);
-  const double wanted = 10 * distinct_experts(kShape, 8) * 500;
+  const double wanted = 10 * distinct_experts(kShape, 1, 8) * 500;
   EXPECT_NEAR(forecast(PassWay::kEnsure, kShape, kRates, q).bytes, wanted / 2, 1e-6);
   EXPECT_NEAR(forecast(PassWay::kTouched, kShape, kRates, q).bytes, wanted * 0.75, 1e-6);
+}
+
+TEST(PassCost, AbsenceCountsForTheWaysThatMoveWhatIsWanted) {
+  PassRates rates = kRates;
+  rates.absence = 0.5;
+  const PassQuestion q = question(8, 400);
+  for (const PassWay way : {PassWay::kEnsure, PassWay::kTouched, PassWay::kStream}) {
+    const PassForecast plain = forecast(way, kShape, kRates, q), learned = forecast(way, kShape, rates, q);
+    EXPECT_DOUBLE_EQ(plain.absent_part, 0.6);
+    EXPECT_DOUBLE_EQ(learned.bytes, way == PassWay::kStream ? plain.bytes : plain.bytes / 2);
+  }
+  rates.absence = 2;
+  EXPECT_NEAR(forecast(PassWay::kTouched, kShape, rates, q).bytes, 10 * distinct_experts(kShape, 1, 8) * 500,
+              1e-6);
 }
 
 TEST(PassCost, NothingIsStreamedWhereNothingIsAbsent) {

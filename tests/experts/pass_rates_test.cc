@@ -83,6 +83,33 @@ TEST(RateLearner, WhereNothingOverlapsTheLinkIsTakenOff) {
   EXPECT_FALSE(rates.rates().overlap);
 }
 
+TEST(RateLearner, LearnsHowManyExpertsPromptsTouch) {
+  const ExpertShape shape{.layers = 10, .experts = 100, .top_k = 4};
+  RateLearner rates = learner();
+  EXPECT_DOUBLE_EQ(rates.rates().spread, kUsualSpread);
+  rates.add_distinct(shape, 1, 4);  // tells nothing
+  EXPECT_DOUBLE_EQ(rates.rates().spread, kUsualSpread);
+  rates.add_distinct(shape, 50, distinct_experts(shape, 0.8, 50));
+  EXPECT_NEAR(rates.rates().spread, 0.8, 1e-9);  // the first count replaces what is usual
+  rates.add_distinct(shape, 50, distinct_experts(shape, 0.4, 50));
+  EXPECT_NEAR(rates.rates().spread, 0.7, 1e-9);
+  for (int i = 0; i < 40; ++i) rates.add_distinct(shape, 30, distinct_experts(shape, 0.5, 30));
+  EXPECT_NEAR(rates.rates().spread, 0.5, 1e-3);
+}
+
+TEST(RateLearner, LearnsThatResidentsAreTheWantedOnes) {
+  RateLearner rates = learner();
+  EXPECT_DOUBLE_EQ(rates.rates().absence, 1);
+  rates.add_absence(0.5, 0);  // nothing was absent: tells nothing
+  EXPECT_DOUBLE_EQ(rates.rates().absence, 1);
+  rates.add_absence(0.2, 0.4);
+  EXPECT_DOUBLE_EQ(rates.rates().absence, 0.5);
+  rates.add_absence(0.4, 0.4);
+  EXPECT_DOUBLE_EQ(rates.rates().absence, 0.625);
+  for (int i = 0; i < 60; ++i) rates.add_absence(1, 0.1);
+  EXPECT_NEAR(rates.rates().absence, 2, 1e-6);  // no more, whatever one prompt did
+}
+
 TEST(RateLearner, NeverLearnsANegativeTime) {
   RateLearner rates = learner();
   rates.add_pass({PassWay::kTouched, 4, 100'000, 1});
