@@ -155,6 +155,8 @@ constexpr int kForecastRows = 8;
 template <int kPerLane>
 __global__ void rank_kernel(const float* logits, int rows, int experts, int ranks, int32_t* ids) {
   extern __shared__ int32_t ranked[];  // [rows, ranks]
+  let_next_begin();
+  wait_for_previous();
   const int warp = warp_id(), lane = lane_id();
   if (warp < rows) {
     WarpScores<kPerLane> left(logits + static_cast<int64_t>(warp) * experts, experts, lane);
@@ -187,6 +189,8 @@ __global__ void __launch_bounds__(kSlotThreads)
     count_forecast_kernel(const int32_t* ids, int64_t n, int64_t experts, const int32_t* forecast,
                           ForecastCounters* counters) {
   __shared__ SlotBlock block;
+  let_next_begin();
+  wait_for_previous();
   const auto t = static_cast<int32_t>(threadIdx.x);
   if (t < kMaxExperts / 32) block.experts[t] = 0;
   __syncthreads();
@@ -207,6 +211,8 @@ __global__ void __launch_bounds__(kSlotThreads)
     arrivals_kernel(const int32_t* ids, int64_t n, const CopyPlan predicted, const CopyPlan demand,
                     ArrivalCounters* counters) {
   __shared__ SlotBlock block;
+  let_next_begin();
+  wait_for_previous();
   const auto e = static_cast<int32_t>(threadIdx.x);
   const auto among = [](const int32_t* values, int64_t count, int32_t value) {
     for (int64_t i = 0; i < count; ++i) {
@@ -377,19 +383,19 @@ void rank_forecast(const CudaContext& cuda, const float* logits, int64_t rows, i
   const int ranks = static_cast<int>(2 * top_k < experts ? 2 * top_k : experts);
   const size_t shared = static_cast<size_t>(n) * static_cast<size_t>(ranks) * sizeof(int32_t);
   with_scores_per_lane(experts, [&](auto per_lane) {
-    rank_kernel<per_lane.value>
-        <<<1, kForecastRows * 32, shared, cuda.stream>>>(logits, n, static_cast<int>(experts), ranks, ids);
+    launch_with_shared(cuda, rank_kernel<per_lane.value>, 1, kForecastRows * 32, shared, logits, n,
+                       static_cast<int>(experts), ranks, ids);
   });
 }
 
 void count_forecast(const CudaContext& cuda, const int32_t* ids, int64_t n, int64_t experts,
                     const int32_t* forecast, ForecastCounters* counters) {
-  count_forecast_kernel<<<1, kSlotThreads, 0, cuda.stream>>>(ids, n, experts, forecast, counters);
+  launch_behind(cuda, count_forecast_kernel, 1, kSlotThreads, ids, n, experts, forecast, counters);
 }
 
 void count_arrivals(const CudaContext& cuda, const int32_t* ids, int64_t n, const CopyPlan& predicted,
                     const CopyPlan& demand, ArrivalCounters* counters) {
-  arrivals_kernel<<<1, kSlotThreads, 0, cuda.stream>>>(ids, n, predicted, demand, counters);
+  launch_behind(cuda, arrivals_kernel, 1, kSlotThreads, ids, n, predicted, demand, counters);
 }
 
 void count_streamed_again(const CudaContext& cuda, const SlotMapView& map, int32_t layer,

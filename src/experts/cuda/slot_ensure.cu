@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "experts/cuda/slot_block.cuh"
 #include "experts/cuda/slot_ops.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -134,6 +135,8 @@ __device__ void count_call(const EnsureCall& c, const SlotBlock& block, const En
 __global__ void __launch_bounds__(kSlotThreads) ensure_kernel(const EnsureCall c) {
   __shared__ SlotBlock block;
   __shared__ EnsureSets sets;
+  let_next_begin();
+  wait_for_previous();
   const SlotMapView& map = c.map;
   SlotMapHeader& header = *map.header;
   if (c.layer < 0 || c.layer >= map.shape.layers) return give_up(c, SlotError::kBadLayer, -1, c.layer);
@@ -253,7 +256,7 @@ __global__ void __launch_bounds__(kSlotThreads)
 void slot_ensure(const CudaContext& cuda, const SlotMapView& map, int32_t layer, int32_t* ids, int64_t n,
                  const std::optional<FetchRule>& rule, int32_t* cpu_ids, const CopyPlan& plan) {
   const EnsureCall call{map, layer, ids, n, rule.has_value(), rule.value_or(FetchRule{}), cpu_ids, plan};
-  ensure_kernel<<<1, kSlotThreads, 0, cuda.stream>>>(call);
+  launch_behind(cuda, ensure_kernel, 1, kSlotThreads, call);
 }
 
 void slot_install_predictions(const CudaContext& cuda, const SlotMapView& map, int32_t layer,

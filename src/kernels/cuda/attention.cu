@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/prompt_attention.h"
 
 namespace sluice::cuda {
 namespace {
@@ -201,6 +202,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) attention_kernel(const Attentio
 }
 
 __global__ void join_kernel(const AttentionCall c, int segments) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t row = blockIdx.y, head = blockIdx.x;
   const int dim = static_cast<int>(c.cache.head_dim), t = static_cast<int>(threadIdx.x);
   const int64_t used = (c.position_of(row) + c.segment) / c.segment;
@@ -219,7 +222,7 @@ void launch_attention(const CudaContext& cuda, const AttentionCall& call, int64_
   }
   const dim3 split(grid.x, grid.y, static_cast<unsigned>(segments));
   launch_behind(cuda, attention_kernel<kPerLane, kVector, true, Value>, split, kWarps * kWarp, call);
-  join_kernel<<<grid, static_cast<unsigned>(call.cache.head_dim), 0, cuda.stream>>>(call, segments);
+  launch_behind(cuda, join_kernel, grid, static_cast<unsigned>(call.cache.head_dim), call, segments);
 }
 
 /// Calls body(Value()) for the numbers that a cache holds.
@@ -245,6 +248,9 @@ void attention(const CudaContext& cuda, const float* q, int64_t rows, int64_t he
                const Positions& positions, float scale, const KvLayer& cache, float* partials, float* y) {
   SLUICE_CHECK_MSG(cache.head_dim <= 256, "heads wider than 256");
   if (rows == 0) return;
+  if (prompt_attention_fits(rows, cache)) {
+    return prompt_attention(cuda, q, rows, heads, positions, scale, cache, y);
+  }
   const int64_t segment = attention_segment(cache.capacity);
   const bool split = partials != nullptr && rows <= kSplitRows;
   const int segments = split ? static_cast<int>(ceil_div(cache.capacity, segment)) : 1;

@@ -1,7 +1,13 @@
 // The grouped products of routed experts, read where they lie: a slot per expert.
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
+#include "kernels/cuda/expert_view.cuh"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/parts.cuh"
 #include "kernels/cuda/products.cuh"
+#include "kernels/cuda/tensor_products.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -9,33 +15,6 @@ namespace {
 constexpr int kWarps = 4;        // of a block
 constexpr int kManyPairs = 4;    // of one expert that share a read of a weight row, where rows are many
 constexpr int kDownColumns = 4;  // of a warp
-
-/// An expert's row and scalars as a kernel finds them.
-struct ExpertView {
-  RowLayout layout;
-  const std::byte* rows;
-  const int32_t* row_of;
-  const float* scalars;
-  bool bf16;
-};
-
-// matrix: 0 gate, 1 up, 2 down.
-__device__ WeightView matrix_of(const ExpertView& experts, int32_t expert, int matrix) {
-  const RowLayout& layout = experts.layout;
-  const std::byte* row = experts.rows + static_cast<size_t>(experts.row_of[expert]) * layout.row_bytes;
-  const bool down = matrix == 2;
-  const RowLayout::Part& numbers = down ? layout.down : layout.gate_up;
-  const RowLayout::Part& scales = down ? layout.down_scale : layout.gate_up_scale;
-  const size_t half = matrix == 1 ? 1 : 0;
-  const std::byte* data = row + numbers.offset + half * numbers.bytes / 2;
-  const int64_t k = down ? layout.intermediate : layout.hidden;
-  return {data,
-          row + scales.offset + half * scales.bytes / 2,
-          experts.scalars[expert * kScalarsPerExpert + matrix],
-          k,
-          experts.bf16,
-          k % (2 * kChunk) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0};
-}
 
 /// Pairs (row, rank) of a layer's routes that one block works on: all of one expert.
 template <int kPairs>
@@ -99,8 +78,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
   for (int i = 0; i < kPairs; ++i) {
     if (group.pairs[i] < 0) continue;
-    const float gate = sums[0][i];
-    activations[group.pairs[i] * inner + column] = gate / (1.0f + expf(-gate)) * sums[1][i];
+    activations[group.pairs[i] * inner + column] = silu_times(sums[0][i], sums[1][i]);
   }
 }
 
@@ -152,14 +130,35 @@ __global__ void sums_kernel(const float* outputs, ExpertRoutes routes, int64_t h
 
 }  // namespace
 
+namespace {
+
+// The scratch holds the activations in bf16, and behind them the lists of pairs.
+bool expert_products_use_tensor_cores(const ExpertRoutes& routes, const ExpertRows& experts) {
+  const int64_t pairs = routes.rows * routes.k, inner = experts.layout.intermediate;
+  const RowLayout& layout = experts.layout;
+  const size_t steps[] = {layout.row_bytes, layout.gate_up.offset, layout.gate_up.bytes / 2,
+                          layout.down.offset};
+  const bool aligned = inner % (2 * kChunk) == 0 && layout.hidden % (2 * kChunk) == 0 &&
+                       std::all_of(std::begin(steps), std::end(steps), [](size_t n) { return n % 16 == 0; });
+  return routes.rows >= kTensorRows && experts.compute == Compute::kBf16 && aligned &&
+         PairLists::bytes(pairs, experts.experts) <= static_cast<size_t>(pairs * inner * 2);
+}
+
+}  // namespace
+
 void expert_products(const CudaContext& cuda, const float* x, const ExpertRoutes& routes,
                      const ExpertRows& experts, int32_t first, int32_t last, float* activations,
                      float* outputs) {
   const int64_t pairs = routes.rows * routes.k;
   if (pairs == 0) return;
+  const ExpertView view = view_of(experts);
+  if (expert_products_use_tensor_cores(routes, experts)) {
+    return with_decoder(experts.layout.format, [&]<WeightFormat kFormat>(Decoder<kFormat>) {
+      TensorProducts<kFormat>::experts(cuda,
+                                       {x, routes, view, experts.experts, first, last, activations, outputs});
+    });
+  }
   SLUICE_CHECK_MSG(pairs <= 65535, "more pairs of rows and experts than a grid has rows");
-  const ExpertView view{experts.layout, experts.rows, experts.row_of, experts.scalars,
-                        experts.compute == Compute::kBf16};
   const auto y = static_cast<unsigned>(pairs);
   const dim3 inner_grid(blocks_for(experts.layout.intermediate, kWarps), y);
   const dim3 hidden_grid(blocks_for(experts.layout.hidden, kWarps * kDownColumns), y);

@@ -10,6 +10,8 @@ constexpr int kThreads = 128;
 
 __global__ void scores_kernel(RouteGenerator generator, RouteMix mix, uint32_t layer, const int32_t* ids,
                               const int32_t* positions, int experts, bool forecast, float* logits) {
+  let_next_begin();
+  wait_for_previous();
   const int row = static_cast<int>(blockIdx.y);
   const int expert = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (expert >= experts) return;
@@ -25,8 +27,8 @@ void generate_router_logits(const CudaContext& cuda, const RouteGenerator& gener
                             int64_t experts, bool forecast, float* logits) {
   if (rows == 0) return;
   const dim3 grid(blocks_for(experts, kThreads), static_cast<unsigned>(rows));
-  scores_kernel<<<grid, kThreads, 0, cuda.stream>>>(generator, mix, static_cast<uint32_t>(layer), ids,
-                                                    positions, static_cast<int>(experts), forecast, logits);
+  launch_behind(cuda, scores_kernel, grid, kThreads, generator, mix, static_cast<uint32_t>(layer), ids,
+                positions, static_cast<int>(experts), forecast, logits);
 }
 
 }  // namespace sluice::cuda

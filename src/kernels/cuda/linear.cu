@@ -1,6 +1,8 @@
 // Matrix products of activations with weights: a warp for each output column and group of rows.
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/parts.cuh"
 #include "kernels/cuda/products.cuh"
+#include "kernels/cuda/tensor_products.cuh"
 
 namespace sluice::cuda {
 namespace {
@@ -9,40 +11,13 @@ constexpr int kWarps = 4;     // of a block
 constexpr int kColumns = 2;   // of a warp
 constexpr int kManyRows = 4;  // that share a read of a weight row, where there is more than one
 
-/// A part as the kernel takes it. Its blocks are [first_block, first_block of the next one).
-struct PartView {
-  WeightView w, up;
-  const float *bias, *gate;
-  float* y;
-  int64_t n;
-  bool gated, add;
-  int first_block;
-};
-struct PartViews {
-  PartView parts[kMostParts];
-  int count;
-};
-
-__device__ void finish(const PartView& part, int64_t row, int64_t column, float value) {
-  if (part.bias != nullptr) value += part.bias[column];
-  float& y = part.y[row * part.n + column];
-  if (!part.add) {
-    y = value;
-  } else {
-    y += (part.gate == nullptr ? 1.0f : 1.0f / (1.0f + expf(-part.gate[row]))) * value;
-  }
-}
-
 // A warp takes two columns of a part, or one column of its both matrices.
 template <class Decode, int kRows>
 __global__ void __launch_bounds__(kWarps* kWarp)
     linear_kernel(const float* x, int64_t rows, const __grid_constant__ PartViews views) {
   __shared__ ActivationTile<kRows> tile;
   let_next_begin();
-  int which = 0;
-  while (which + 1 < views.count && static_cast<int>(blockIdx.x) >= views.parts[which + 1].first_block)
-    ++which;
-  const PartView& part = views.parts[which];
+  const PartView& part = views.of_block(static_cast<int>(blockIdx.x));
   const int64_t first = static_cast<int64_t>(blockIdx.y) * kRows, k = part.w.k;
   const int64_t warp = (static_cast<int64_t>(blockIdx.x) - part.first_block) * kWarps + threadIdx.x / kWarp;
   const int64_t column = part.gated ? warp : kColumns * warp;
@@ -61,7 +36,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   for (int i = 0; i < kRows; ++i) {
     if (first + i >= rows) continue;
     if (part.gated) {
-      finish(part, first + i, column, sums[0][i] / (1.0f + expf(-sums[0][i])) * sums[1][i]);
+      finish(part, first + i, column, silu_times(sums[0][i], sums[1][i]));
       continue;
     }
     finish(part, first + i, column, sums[0][i]);
@@ -83,33 +58,35 @@ __global__ void embedding_kernel(const int32_t* ids, WeightView w, float* y) {
 
 }  // namespace
 
+namespace {
+
+bool on_tensor_cores(const LinearPart& part, int64_t rows) {
+  const auto allows = [](const Matrix& w) { return w.data == nullptr || is_aligned(w.data, w.k); };
+  return rows >= kTensorRows && part.w.compute == Compute::kBf16 && allows(part.w) && allows(part.up);
+}
+
+}  // namespace
+
 void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const LinearParts& parts) {
   if (rows == 0) return;
   for (const LinearPart* first = parts.begin(); first != parts.end();) {
     // Parts of one format that read x alike go together.
+    const bool tensors = on_tensor_cores(*first, rows);
     PartViews views{};
-    int blocks = 0;
     const LinearPart* part = first;
-    for (; part != parts.end() && part->w.format == first->w.format && part->w.compute == first->w.compute;
+    for (; part != parts.end() && part->w.format == first->w.format && part->w.compute == first->w.compute &&
+           on_tensor_cores(*part, rows) == tensors;
          ++part) {
-      const bool gated = part->up.data != nullptr;
-      views.parts[views.count++] = {view_of(part->w),
-                                    view_of(part->up),
-                                    part->bias,
-                                    part->gate,
-                                    part->y,
-                                    part->w.n,
-                                    gated,
-                                    part->add,
-                                    blocks};
-      blocks += static_cast<int>(ceil_div(part->w.n, gated ? kWarps : kWarps * kColumns));
+      if (!tensors) views.append(*part, kWarps * kColumns, kWarps);
     }
-    with_decoder(first->w.format, [&]<class Decode>(Decode) {
+    with_decoder(first->w.format, [&]<WeightFormat kFormat>(Decoder<kFormat>) {
+      if (tensors) return TensorProducts<kFormat>::linear(cuda, x, rows, first, part);
       const auto launch = [&](auto kernel, int rows_of_block) {
-        const dim3 grid(static_cast<unsigned>(blocks), blocks_for(rows, rows_of_block));
+        const dim3 grid(static_cast<unsigned>(views.blocks), blocks_for(rows, rows_of_block));
         launch_behind(cuda, kernel, grid, kWarps * kWarp, x, rows, views);
       };
-      rows == 1 ? launch(linear_kernel<Decode, 1>, 1) : launch(linear_kernel<Decode, kManyRows>, kManyRows);
+      rows == 1 ? launch(linear_kernel<Decoder<kFormat>, 1>, 1)
+                : launch(linear_kernel<Decoder<kFormat>, kManyRows>, kManyRows);
     });
     first = part;
   }

@@ -11,6 +11,8 @@ constexpr int64_t kLongRow = 512;
 // A warp a row, so that short rows (heads) fill the card as well as long ones.
 __global__ void rms_norm_kernel(const float* x, int64_t rows, int64_t n, const float* weight, float epsilon,
                                 float* y) {
+  let_next_begin();
+  wait_for_previous();
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -68,8 +70,8 @@ void rms_norm(const CudaContext& cuda, const float* x, int64_t rows, int64_t n, 
                   y);
     return;
   }
-  rms_norm_kernel<<<blocks_for(rows, kThreads / kWarp), kThreads, 0, cuda.stream>>>(x, rows, n, weight,
-                                                                                    epsilon, y);
+  launch_behind(cuda, rms_norm_kernel, blocks_for(rows, kThreads / kWarp), kThreads, x, rows, n, weight,
+                epsilon, y);
 }
 
 void add(const CudaContext& cuda, float* x, const float* y, int64_t n) {

@@ -11,6 +11,7 @@
 #include "kernels/attention.h"
 #include "kernels/experts.h"
 #include "kernels/generated_routes.h"
+#include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "kernels/matrix.h"
 
@@ -29,6 +30,8 @@ void linear_parts(const CudaContext& cuda, const float* x, int64_t rows, const L
 void embedding(const CudaContext& cuda, const int32_t* ids, int64_t rows, const Matrix& table, float* y);
 void kv_store(const CudaContext& cuda, const float* k, const float* v, int64_t rows,
               const Positions& positions, const KvLayer& cache);
+void heads_to_cache(const CudaContext& cuda, const Heads& heads, const Positions& positions,
+                    const KvLayer& cache);
 void attention(const CudaContext& cuda, const float* q, int64_t rows, int64_t heads,
                const Positions& positions, float scale, const KvLayer& cache, float* partials, float* y);
 void router_top_k(const CudaContext& cuda, const float* logits, int64_t rows, int64_t experts, int64_t k,

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "checkpoint/weight_format.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/matrix.h"
 
 namespace sluice::cuda {
@@ -30,7 +31,7 @@ struct WeightView {
   __host__ __device__ float number_factor() const { return bf16 ? 1.0f : global; }
   __host__ __device__ float sum_factor() const { return bf16 ? global : 1.0f; }
 };
-inline bool is_aligned(const void* data, int64_t k) {
+__host__ __device__ inline bool is_aligned(const void* data, int64_t k) {
   return k % (2 * kChunk) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 inline WeightView view_of(const Matrix& w) {
@@ -69,12 +70,14 @@ __device__ Words<kCount> read_words(const WeightView& w, int64_t offset) {
 ///   chunk(w, row, chunk, count, values): numbers [16 * chunk, 16 * chunk + count) of row `row`; the rest of
 ///     `values` is 0.
 ///   factor(w, row, chunk): what multiplies the sum of a chunk's products.
+///   scale(w, row, chunk): of formats whose scales may go into numbers: what the file says.
 ///   read(w, row, chunk): the bytes of a chunk, where w.aligned; values(bytes, values) decodes them.
 template <WeightFormat>
 struct Decoder;
 
 struct NoFactor {
   __device__ static float factor(const WeightView&, int64_t, int64_t) { return 1.0f; }
+  __device__ static float scale(const WeightView&, int64_t, int64_t) { return 1.0f; }
 };
 
 template <>
@@ -163,9 +166,11 @@ __device__ inline float e4m3(uint8_t code) {
 
 template <>
 struct Decoder<WeightFormat::kNvfp4> : Fp4Decoder {
+  __device__ static float scale(const WeightView& w, int64_t row, int64_t chunk) {
+    return e4m3(static_cast<const uint8_t*>(w.scale)[row * (w.k / kChunk) + chunk]);
+  }
   __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
-    return e4m3(static_cast<const uint8_t*>(w.scale)[row * (w.k / kChunk) + chunk]) *
-           (w.number_factor() * kE2m1Scale);
+    return scale(w, row, chunk) * (w.number_factor() * kE2m1Scale);
   }
 };
 
@@ -205,13 +210,15 @@ struct Decoder<WeightFormat::kFp8Row> : Fp8Decoder {
 
 template <>
 struct Decoder<WeightFormat::kMxfp4> : Fp4Decoder {
-  __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
+  __device__ static float scale(const WeightView& w, int64_t row, int64_t chunk) {
     const uint8_t code = static_cast<const uint8_t*>(w.scale)[(row * (w.k / kChunk) + chunk) / 2];
     // e8m0: 2^(code - 127); 255 is NaN, 0 is a subnormal.
-    const float scale = code == 255 ? __uint_as_float(0x7fc00000u)
-                        : code == 0 ? 0x1p-127f
-                                    : __uint_as_float(static_cast<uint32_t>(code) << 23);
-    return scale * kE2m1Scale;
+    return code == 255 ? __uint_as_float(0x7fc00000u)
+           : code == 0 ? 0x1p-127f
+                       : __uint_as_float(static_cast<uint32_t>(code) << 23);
+  }
+  __device__ static float factor(const WeightView& w, int64_t row, int64_t chunk) {
+    return scale(w, row, chunk) * kE2m1Scale;
   }
 };
 

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "kernels/attention.h"
 #include "kernels/generated_routes.h"
+#include "kernels/heads.h"
 #include "kernels/linear.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -147,16 +148,24 @@ class MoeDecoder final : public Model {
                  {{.w = a.q, .bias = a.q_bias, .y = w.q},
                   {.w = a.k, .bias = a.k_bias, .y = w.k},
                   {.w = a.v, .bias = a.v_bias, .y = w.v}});
-    if (c.qk_norm == QkNorm::kEachHead) {
-      rms_norm(stream, w.q, b.rows * c.heads, c.head_dim, a.q_norm, c.rms_epsilon, w.q);
-      rms_norm(stream, w.k, b.rows * c.kv_heads, c.head_dim, a.k_norm, c.rms_epsilon, w.k);
-    } else if (c.qk_norm == QkNorm::kWhole) {
+    const bool norm_heads = c.qk_norm == QkNorm::kEachHead;
+    if (c.qk_norm == QkNorm::kWhole) {
       rms_norm(stream, w.q, b.rows, c.heads * c.head_dim, a.q_norm, c.rms_epsilon, w.q);
       rms_norm(stream, w.k, b.rows, c.kv_heads * c.head_dim, a.k_norm, c.rms_epsilon, w.k);
     }
-    rope(stream, w.q, b.rows, c.heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
-    rope(stream, w.k, b.rows, c.kv_heads, c.head_dim, b.cos(), b.sin(), c.head_dim / 2);
-    kv_store(stream, w.k, w.v, b.rows, positions_of(b), kv);
+    heads_to_cache(stream,
+                   {.q = w.q,
+                    .k = w.k,
+                    .v = w.v,
+                    .rows = b.rows,
+                    .heads = c.heads,
+                    .q_norm = norm_heads ? a.q_norm : nullptr,
+                    .k_norm = norm_heads ? a.k_norm : nullptr,
+                    .epsilon = c.rms_epsilon,
+                    .cos = b.cos(),
+                    .sin = b.sin(),
+                    .half = c.head_dim / 2},
+                   positions_of(b), kv);
     // Queries and keys are scaled alike, and whole heads are rotated: their products take both factors.
     const auto factor = static_cast<float>(c.rotary.attention_factor * c.rotary.attention_factor);
     const float scale = factor / std::sqrt(static_cast<float>(c.head_dim));
