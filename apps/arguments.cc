@@ -226,4 +226,19 @@ void run_program(int argc, char** argv, const std::string& description, const st
   }
 }
 
+std::vector<int64_t> parse_numbers(const std::string& option, const std::vector<std::string>& texts,
+                                   int64_t low, int64_t high) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : texts) {
+    int64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || end != text.data() + text.size() || n < low || n > high) {
+      throw UsageError(option + ": '" + text + "' is no number from " + std::to_string(low) + " to " +
+                       std::to_string(high));
+    }
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
 }  // namespace sluice::apps

@@ -17,6 +17,11 @@ class Option;
 
 namespace sluice::apps {
 
+/// The whole numbers that an option's list holds, each from `low` to `high`. Throws UsageError that names the
+/// option and the first that is none.
+std::vector<int64_t> parse_numbers(const std::string& option, const std::vector<std::string>& texts,
+                                   int64_t low, int64_t high);
+
 /// An option or flag that was added; the methods refine it. Numbers are decimal and refused where their type
 /// cannot hold them; a value is never empty, except where it is an optional text. A view, valid as long as
 /// the program's parser.

@@ -150,6 +150,7 @@ void add_bench(Command& program) {
   add_bench_experts(bench);
   add_bench_cpu(bench);
   add_bench_decode(bench);
+  add_bench_kernels(bench);
   add_bench_link(bench);
   add_bench_prefill(bench);
   add_bench_slots(bench);

@@ -1,7 +1,6 @@
 // `sluice bench decode` and `sluice bench prefill`: a model of random weights with generated routes, against
 // the link's ceiling in the same run.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -31,15 +30,16 @@ struct BenchOptions {
   bool json = false, op_times = false;
 };
 
-/// Where the time of `tokens` tokens went, one operation at a time.
-void print_op_times(Device& device, double tokens) {
+/// Where the time of `tokens` tokens (or of one prompt) went, one operation at a time.
+void print_op_times(Device& device, double tokens, const char* what = "token") {
   const std::vector<OpTime> times = device.take_op_times();
   double all = 0, count = 0;
   for (const OpTime& time : times) {
     all += time.us;
     count += static_cast<double>(time.count);
   }
-  std::printf("\noperation                 a token   us each   us/token   share\n");
+  std::printf("\noperation                %8s   us each  us/%-6s   share\n",
+              (std::string("a ") + what).c_str(), what);
   for (const OpTime& time : times) {
     const auto n = static_cast<double>(time.count);
     std::printf("%-24s %8.1f %9.2f %10.1f %6.1f %%\n", time.name.c_str(), n / tokens, time.us / n,
@@ -233,20 +233,6 @@ PrefillRun run_prefill(const SynthModel& made, Runtime& runtime, int64_t tokens,
   return run;
 }
 
-std::vector<int64_t> parse_lengths(const std::vector<std::string>& texts) {
-  std::vector<int64_t> lengths;
-  for (const std::string& text : texts) {
-    int64_t n = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > kMostPromptTokens) {
-      throw UsageError("--prompts: '" + text + "' is no number of tokens from 1 to " +
-                       std::to_string(kMostPromptTokens));
-    }
-    lengths.push_back(n);
-  }
-  return lengths;
-}
-
 void print_prefill(const Json& out) {
   const double link = out["link_gbps"].get<double>() * 1e9;
   std::printf("routes: generated; %lld slots, link %.2f GB/s\n",
@@ -264,7 +250,7 @@ void print_prefill(const Json& out) {
 }
 
 void bench_prefill(const BenchOptions& options) {
-  const std::vector<int64_t> lengths = parse_lengths(options.prompts);
+  const std::vector<int64_t> lengths = parse_numbers("--prompts", options.prompts, 1, kMostPromptTokens);
   const SynthModel made = SynthModel::load(options.model);
   const double link = link_rate(*made.device);
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
@@ -295,6 +281,16 @@ void bench_prefill(const BenchOptions& options) {
     std::printf("%s\n", out.dump(2).c_str());
   } else {
     print_prefill(out);
+  }
+  for (const int64_t n : options.op_times ? lengths : std::vector<int64_t>()) {
+    made.set_topic(++salt);
+    const std::vector<int32_t> ids = some_ids(n, made.model->info().vocab_size, salt);
+    Session session(runtime, {n, options.model.chunk_tokens});
+    made.device->time_ops(true);
+    session.prefill(ids);
+    made.device->time_ops(false);
+    std::printf("\na prompt of %lld tokens:", static_cast<long long>(n));
+    print_op_times(*made.device, 1, "prompt");
   }
 }
 
@@ -340,6 +336,8 @@ void add_bench_prefill(Command& bench) {
   command.option("--prompts", options->prompts, "Lengths of the prompts").separated_by(',').show_default();
   command.option("--rounds", options->rounds, "Prompts of each length").range(1, 1000).show_default();
   command.flag("--json", options->json, "Print JSON");
+  command.flag("--op-times", options->op_times,
+               "Print what each operation takes in a prompt of each length, timed one by one");
   command.action([options] { bench_prefill(*options); });
 }
 

@@ -16,6 +16,7 @@ void add_convert(Command& program);
 void add_trace(Command& program);
 void add_bench(Command& program);
 void add_bench_cpu(Command& bench);        // `bench cpu`
+void add_bench_kernels(Command& bench);    // `bench kernels`
 void add_bench_link(Command& bench);       // `bench link`
 void add_bench_slots(Command& bench);      // `bench slots`
 void add_bench_tokenizer(Command& bench);  // `bench text`

@@ -66,6 +66,25 @@ TEST(BenchPrefill, RefusesLengthsThatAreNone) {
   }
 }
 
+TEST(BenchKernels, TimesEachProductForEachNumberOfRows) {
+  const Outcome outcome = run_program({"bench", "kernels", "--synth", "tiny", "--format", "mxfp4", "--rows",
+                                       "1,20", "--rounds", "1", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json.size(), 10u);
+  for (const auto& product : json) {
+    EXPECT_GT(product.at("us"), 0);
+    EXPECT_GT(product.at("tflops"), 0);
+    EXPECT_GT(product.at("weights_gbps"), 0);
+  }
+  EXPECT_EQ(json[3].at("product"), "experts, mxfp4");
+  EXPECT_EQ(json[8].at("rows"), 20);
+  EXPECT_EQ(json[9].at("rows"), 80);  // four experts a row
+  for (const char* rows : {"0", "8193", "2x", ""}) {
+    expect_wrong_usage({"bench", "kernels", "--synth", "tiny", "--rows", rows}, {"--rows"});
+  }
+}
+
 TEST(BenchDecode, NeedsSlotsWhereNothingElseLimitsThem) {
   expect_refusal({"bench", "decode", "--synth", "tiny"}, {"--expert-slots"});
 }
