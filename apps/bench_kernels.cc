@@ -1,15 +1,21 @@
 // `sluice bench kernels`: what the products of a layer reach by rows of activations, beside one plain product
 // of as many multiplications.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <thread>
 #include <vector>
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
 #include "apps/device_options.h"
 #include "apps/synth_model.h"
+#include "base/cpu.h"
+#include "base/error.h"
 #include "base/median.h"
 #include "kernels/experts.h"
 #include "kernels/linear.h"
@@ -28,6 +34,35 @@ struct Options {
   int64_t rounds = 5;
   bool json = false;
 };
+
+/// Bytes a second that `threads` threads read of memory together: what products of few rows are measured
+/// against.
+double read_rate(int threads, int64_t rounds) {
+  constexpr size_t kWords = size_t{64} << 20;  // half a gigabyte
+  const std::vector<uint64_t> memory(kWords, 1);
+  const size_t share = kWords / static_cast<size_t>(threads);
+  std::vector<double> seconds;
+  for (int64_t r = -1; r < rounds; ++r) {
+    std::vector<std::thread> readers;
+    std::vector<uint64_t> sums(static_cast<size_t>(threads));
+    const auto start = std::chrono::steady_clock::now();
+    for (size_t t = 0; t < sums.size(); ++t) {
+      readers.emplace_back([&, t] {
+        const uint64_t* from = memory.data() + t * share;
+        uint64_t apart[8] = {};  // so that additions do not wait for each other
+        for (size_t i = 0; i + 8 <= share; i += 8) {
+          for (size_t j = 0; j < 8; ++j) apart[j] += from[i + j];
+        }
+        sums[t] = std::accumulate(std::begin(apart), std::end(apart), uint64_t{0});
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    SLUICE_CHECK(std::accumulate(sums.begin(), sums.end(), uint64_t{0}) == share / 8 * 8 * sums.size());
+    if (r >= 0) seconds.push_back(took);
+  }
+  return static_cast<double>(kWords * sizeof(uint64_t)) / median(std::move(seconds));
+}
 
 struct Result {
   std::string product;
@@ -52,6 +87,8 @@ class KernelBench {
     y_ = filled(static_cast<size_t>(pairs * widest) * sizeof(float));
     activations_ = filled(static_cast<size_t>(pairs * shape_.intermediate) * sizeof(float));
   }
+
+  bool on_host() const { return device_->backend() == Backend::kHost; }
 
   std::vector<Result> run(int64_t rows) {
     const int64_t hidden = shape_.hidden;
@@ -149,16 +186,25 @@ class KernelBench {
 void bench_kernels(const Options& options) {
   const std::vector<int64_t> rows = parse_numbers("--rows", options.rows, 1, kMostRows);
   KernelBench bench(options, rows);
-  nlohmann::json out = nlohmann::json::array();
+  nlohmann::json out = {{"products", nlohmann::json::array()}};
+  if (bench.on_host()) {
+    const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const double rate = read_rate(options.threads > 0 ? options.threads : all, options.rounds) / 1e9;
+    out["read_gbps"] = rate;
+    if (!options.json) {
+      std::printf("memory is read at %.1f GB/s; products run with %s\n", rate,
+                  std::string(name_of(simd_level())).c_str());
+    }
+  }
   if (!options.json) std::printf("product                     rows         us    TFLOP/s   weights GB/s\n");
   for (const int64_t n : rows) {
     for (const Result& r : bench.run(n)) {
       const double tflops = r.flops / r.us / 1e6, gbps = r.weight_bytes / r.us / 1e3;
-      out.push_back({{"product", r.product},
-                     {"rows", r.rows},
-                     {"us", r.us},
-                     {"tflops", tflops},
-                     {"weights_gbps", gbps}});
+      out["products"].push_back({{"product", r.product},
+                                 {"rows", r.rows},
+                                 {"us", r.us},
+                                 {"tflops", tflops},
+                                 {"weights_gbps", gbps}});
       if (options.json) continue;
       std::printf("%-24s %7lld %10.1f %10.3f %14.2f\n", r.product.c_str(), static_cast<long long>(r.rows),
                   r.us, tflops, gbps);
@@ -174,8 +220,8 @@ void add_bench_kernels(Command& bench) {
   Command command = bench.subcommand("kernels", "Time the products of a layer by rows of activations");
   command.footer(
       "Multiplications and weight bytes count once. Rows go to all experts evenly; \"as one matrix\" is a "
-      "BF16 matrix\n"
-      "of as many multiplications.\n"
+      "BF16\n"
+      "matrix of as many multiplications. On the CPU the rate at which memory is read comes first.\n"
       "\n"
       "  $ sluice bench kernels --synth tiny --rows 1,64");
   options->synth.add_to(command, "--synth");
