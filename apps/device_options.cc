@@ -45,13 +45,7 @@ int ordinal_of(const std::string& device) {
 std::unique_ptr<Device> open_gpu(int ordinal, const std::string& memory) {
   CudaOptions options;
   options.ordinal = ordinal;
-  if (!memory.empty()) {
-    const std::optional<uint64_t> bytes = parse_bytes(memory);
-    if (!bytes || *bytes == 0) {
-      throw UsageError("--gpu-memory " + memory + ": expected a size such as 16GB");
-    }
-    options.most_bytes = *bytes;
-  }
+  if (!memory.empty()) options.most_bytes = parse_gpu_memory(memory);
   std::string fallback;
   auto device = make_cuda_device(options, &fallback);
   if (!fallback.empty()) print_message(fallback);
@@ -88,6 +82,12 @@ std::unique_ptr<Device> DeviceOptions::open(int threads) const {
                                            ": this program was built without CUDA; build the preset cuda: "
                                            "./build.sh cuda");
 #endif
+}
+
+uint64_t parse_gpu_memory(const std::string& text) {
+  const std::optional<uint64_t> bytes = parse_bytes(text);
+  if (!bytes || *bytes == 0) throw UsageError("--gpu-memory " + text + ": expected a size such as 16GB");
+  return *bytes;
 }
 
 int64_t slots_that_fit(const Device& device, const ModelInfo& info, int64_t context_tokens) {

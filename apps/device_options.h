@@ -24,6 +24,9 @@ struct DeviceOptions {
   std::unique_ptr<Device> open(int threads) const;
 };
 
+/// The bytes of a --gpu-memory. Throws UsageError.
+uint64_t parse_gpu_memory(const std::string& text);
+
 /// Slots for experts in what is left of the device's memory, once `context_tokens` of keys and values and
 /// working memory have their part; 0 where the device has no memory of its own (experts are read where they
 /// lie). Throws Error kOutOfMemory where it is too little for the fewest slots.

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include "apps/arguments.h"
 #include "apps/commands.h"
+#include "apps/device_options.h"
 #include "apps/file_uses.h"
 #include "apps/loaded_model.h"
 #include "apps/messages.h"
@@ -27,6 +29,7 @@ struct PlanOptions {
   ModelOptions model;
   std::string shape;
   std::vector<std::string> machines;
+  std::string gpu_memory;
   SimulatedRequest request;
   std::string trace_file;
   double compute_share = 1;
@@ -204,7 +207,7 @@ Forecast forecast(const PlanOptions& options, const PlannedCard& card) {
 void make_forecasts(const PlanOptions& options, std::FILE* out, std::vector<PlannedCard>& cards) {
   bool first = true;
   for (PlannedCard& card : cards) {
-    if (!card.fit.fits) continue;
+    if (!card.fit.fits || options.machines.empty()) continue;
     card.forecast = forecast(options, card);
     if (options.json) continue;
     if (first) print_forecasts_head(out, options.request);
@@ -242,6 +245,22 @@ void check_effects(const PlanOptions& options) {
   }
 }
 
+/// The cards of --simulate, each with no more memory than --gpu-memory; or one that has so much, of which
+/// nothing else is known. Throws UsageError.
+std::vector<PlannedCard> cards_of(const PlanOptions& options, const MemoryPlan& plan) {
+  std::vector<PlannedCard> cards;
+  const auto most = options.gpu_memory.empty() ? std::numeric_limits<uint64_t>::max()
+                                               : parse_gpu_memory(options.gpu_memory);
+  const auto add = [&](const std::string& name, uint64_t bytes) {
+    cards.push_back({name, bytes, plan.fit(bytes), {}});
+  };
+  for (const std::string& name : options.machines) {
+    add(name, std::min(most, static_cast<uint64_t>(machine_model(name).device_bytes)));
+  }
+  if (options.machines.empty() && !options.gpu_memory.empty()) add("GPU", most);
+  return cards;
+}
+
 void run_plan(const PlanOptions& options) {
   check_effects(options);
   FileUses files;
@@ -250,11 +269,7 @@ void run_plan(const PlanOptions& options) {
   files.check();
   std::FILE* const out = files.writes_standard_output() ? stderr : stdout;
   const MemoryPlan plan = make_plan(options);
-  std::vector<PlannedCard> cards;
-  for (const std::string& name : options.machines) {
-    const auto bytes = static_cast<uint64_t>(machine_model(name).device_bytes);
-    cards.push_back({name, bytes, plan.fit(bytes), {}});
-  }
+  std::vector<PlannedCard> cards = cards_of(options, plan);
   if (!options.json) print_memory(out, plan, cards);
   make_forecasts(options, out, cards);
   if (options.json) std::fputs(plan_json(plan, cards).c_str(), out);
@@ -287,6 +302,7 @@ void add_plan(Command& program) {
       "for;\nthe slots are warm from another text. Cards (their rates: docs/plan.md): " +
       names_of(machine_models()) + ".\nShapes: " + names_of(model_shapes()) +
       "; their routes are drawn evenly and anew for every token, nothing is predicted.\n\n"
+      "  $ sluice plan --shape q36 --gpu-memory 16GB --context 32768\n"
       "  $ sluice plan --model models/demo --expert-slots 25% --simulate rtx5070ti\n"
       "  $ sluice plan --shape q36 --simulate published,rtx4090,rtx5090 --prompt-tokens 64");
   // Nothing is served: no rows lie in host memory, and no trace or list of another run is read.
@@ -297,6 +313,11 @@ void add_plan(Command& program) {
   command.option("--shape", options->shape, "Sizes of a published model, in place of --model")
       .accepted_by([](const std::string& name) { model_shape(name); })
       .type("NAME");
+  command
+      .option("--gpu-memory", options->gpu_memory,
+              "Plan for a GPU of this much memory, such as 16GB; with --simulate at most this much of each "
+              "card's")
+      .type("BYTES");
   const Argument simulated = command.option("--simulate", options->machines, "Cards to forecast for")
                                  .separated_by(',')
                                  .accepted_by([](const std::string& name) { machine_model(name); })

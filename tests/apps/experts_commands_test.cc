@@ -138,6 +138,29 @@ TEST(Plan, WhatDoesNotFitIsNamedWithWhatWouldAndHasNoForecast) {
   }
 }
 
+// A GPU of the size of a simulated card has room for as many slots; a larger card that acts as one too.
+TEST(Plan, AGpuOfAGivenMemoryIsPlannedForWithoutAForecast) {
+  const auto slots = [](const Arguments& which, bool forecast) {
+    Arguments plan = {"plan", "--shape", "q36", "--context", "4096", "--json"};
+    plan.insert(plan.end(), which.begin(), which.end());
+    if (forecast) plan.insert(plan.end(), {"--prompt-tokens", "20", "--tokens", "2"});
+    const Outcome outcome = run_program(plan);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json.at("cards").size(), 1u);
+    EXPECT_EQ(json.at("cards")[0].contains("forecast"), forecast);
+    return json.at("cards")[0].at("slots").get<int64_t>();
+  };
+  const int64_t planned = slots({"--gpu-memory", "16GB"}, false);
+  EXPECT_GT(planned, 3000);
+  EXPECT_EQ(slots({"--simulate", "published"}, true), planned);
+  EXPECT_EQ(slots({"--simulate", "h200", "--gpu-memory", "16GB"}, true), planned);
+  const Outcome small = run_program({"plan", "--shape", "q36", "--gpu-memory", "2GB"});
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.err, HasSubstr("GPU: does not fit: needs "));
+  expect_wrong_usage({"plan", "--shape", "q36", "--gpu-memory", "much"}, {"--gpu-memory much"});
+}
+
 TEST(Plan, PrintsOneJsonObject) {
   const Outcome outcome =
       run_program({"plan", "--shape", "q36", "--context", "131072", "--expert-slots", "9000", "--simulate",
