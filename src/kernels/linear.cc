@@ -27,11 +27,12 @@ void part_host(const std::vector<const float*>& x, const LinearPart& part, int64
   const size_t rows = x.size();
   const int64_t width = end - begin;
   const bool gated = part.up.data != nullptr;
-  std::vector<float> scratch(gated || part.add ? rows * static_cast<size_t>(width) : 0);
+  const bool has_scratch = gated || part.add;
+  std::vector<float> scratch(has_scratch ? rows * static_cast<size_t>(width) : 0);
   std::vector<float*> out(rows), beside(rows);
   for (size_t r = 0; r < rows; ++r) {
     out[r] = part.y + static_cast<int64_t>(r) * part.w.n + begin;
-    beside[r] = scratch.data() + static_cast<int64_t>(r) * width;
+    if (has_scratch) beside[r] = scratch.data() + static_cast<int64_t>(r) * width;
   }
   const std::vector<float*>& product = part.add ? beside : out;
   multiply(x, part.w, begin, end, product);

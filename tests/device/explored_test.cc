@@ -27,14 +27,14 @@ struct ProducerConsumer {
 
   void run(int round) {
     producer->wait(*used);
-    int* data = slot.as<int>();
+    unsigned* data = slot.as<unsigned>();  // torn numbers may be any
     producer->launch({.name = "produce", .reads = {}, .writes = {range_of(data, kCount)}},
                      [data, round](const HostContext&) {
-                       for (int i = 0; i < kCount; ++i) data[i] = 1 + round;
+                       for (int i = 0; i < kCount; ++i) data[i] = 1 + static_cast<unsigned>(round);
                      });
     producer->record(*filled);
     consumer->wait(*filled);
-    int* sum = sums.as<int>() + round;
+    unsigned* sum = sums.as<unsigned>() + round;
     consumer->launch({.name = "consume", .reads = {range_of(data, kCount)}, .writes = {range_of(sum, 1)}},
                      [data, sum](const HostContext&) {
                        *sum = 0;
@@ -44,8 +44,8 @@ struct ProducerConsumer {
   }
 
   ExploredDevice& device;
-  Buffer slot = device.allocate_array<int>(kCount, "slot");
-  Buffer sums = device.allocate_array<int>(16, "sums");
+  Buffer slot = device.allocate_array<unsigned>(kCount, "slot");
+  Buffer sums = device.allocate_array<unsigned>(16, "sums");
   std::unique_ptr<Stream> producer = device.make_stream("producer", Priority::kHighest);
   std::unique_ptr<Stream> consumer = device.make_stream("consumer", Priority::kNormal);
   std::unique_ptr<Event> filled = device.make_event("filled");
@@ -54,7 +54,8 @@ struct ProducerConsumer {
 
 void check_sums(ExploredDevice& device, const ProducerConsumer& pair, int rounds) {
   for (int round = 0; round < rounds; ++round) {
-    if (pair.sums.as<int>()[round] != kCount * (1 + round)) return device.fail("a sum is wrong");
+    if (pair.sums.as<unsigned>()[round] != static_cast<unsigned>(kCount * (1 + round)))
+      return device.fail("a sum is wrong");
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "hub/blob_hash.h"
@@ -22,8 +23,6 @@ inline std::string hash_of(const std::string& content, hub::BlobHash::Kind kind)
 
 class FakeHub {
  public:
-  FakeHub() : server_([this](const HttpRequest& request) { return answer(request); }) {}
-
   std::map<std::string, std::string> files = {
       {"config.json", "{\"a\": 1}"},     {"model.safetensors", std::string(300'000, 'w') + "end"},
       {"tokenizer.json", "{}"},          {"README.md", "text"},
@@ -35,11 +34,12 @@ class FakeHub {
   /// Edits the answer of the API.
   std::function<void(nlohmann::json&)> edit_listing = [](nlohmann::json&) {};
 
-  std::string address() const { return server_.address(); }
+  /// From now on it answers; what is set before needs no lock.
+  std::string address() const { return server().address(); }
   /// Requests of `file`; of the API for "".
   std::vector<HttpRequest> requests_of(const std::string& file) const {
     std::vector<HttpRequest> found;
-    for (const HttpRequest& request : server_.requests())
+    for (const HttpRequest& request : server().requests())
       if (file_of(request) == file) found.push_back(request);
     return found;
   }
@@ -85,7 +85,14 @@ class FakeHub {
     return {.body = root.dump()};
   }
 
-  HttpServer server_;  // last: its threads use what is above
+  HttpServer& server() const {
+    if (server_ == nullptr) {
+      server_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return answer(request); });
+    }
+    return *server_;
+  }
+
+  mutable std::unique_ptr<HttpServer> server_;  // last: its threads use what is above
 };
 
 }  // namespace sluice::testing
