@@ -102,8 +102,9 @@ class TerminalReader final : public LineReader {
     // While a line is edited Ctrl-C is a key, not a signal: no race with the reading, and none between two
     // prompts.
     ::el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
-    ::el_set(edit, EL_ADDFN, "sluice-cancel", "Drop the line", &TerminalReader::cancel);
-    ::el_set(edit, EL_ADDFN, "sluice-suspend", "Suspend the program", &TerminalReader::suspend);
+    // el_set() would make copies of the names that nothing frees.
+    ::el_wset(edit, EL_ADDFN, L"sluice-cancel", L"Drop the line", &TerminalReader::cancel);
+    ::el_wset(edit, EL_ADDFN, L"sluice-suspend", L"Suspend the program", &TerminalReader::suspend);
     ::el_set(edit, EL_BIND, "^C", "sluice-cancel", nullptr);
     ::el_set(edit, EL_BIND, "^Z", "sluice-suspend", nullptr);
     ::el_set(edit, EL_BIND, "-a", "^C", "sluice-cancel", nullptr);  // vi's command mode

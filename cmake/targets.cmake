@@ -24,11 +24,11 @@ function(sluice_library name)
   target_link_libraries(sluice_${name} PUBLIC sluice_flags ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
 endfunction()
 
-# sluice_test(NAME text SOURCES a_test.cc DEPENDS sluice_text [LABELS quick] [NEEDS_SHARED])
-# One gtest program. NEEDS_SHARED: it reads SLUICE_SHARED_DIR, gets the label `quick_shared`, and is not registered where
+# sluice_test(NAME text SOURCES a_test.cc DEPENDS sluice_text [LABELS quick] [NEEDS_SHARED] [SHARDS n])
+# One gtest program, each test of which ctest runs alone, or with SHARDS as n processes of many. NEEDS_SHARED: it reads SLUICE_SHARED_DIR, gets the label `quick_shared`, and is not registered where
 # that folder is absent.
 function(sluice_test)
-  cmake_parse_arguments(ARG "NEEDS_SHARED" "NAME" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NEEDS_SHARED" "NAME;SHARDS" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS quick)
   endif()
@@ -48,6 +48,16 @@ function(sluice_test)
   # Test code is compiled once and runs for milliseconds; what it tests is optimised.
   target_compile_options(${ARG_NAME}_tests PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${ARG_NAME}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # Thousands of small cases take longer to start one by one than to run.
+  if(ARG_SHARDS)
+    math(EXPR last "${ARG_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${ARG_NAME}.shard_${shard} COMMAND ${ARG_NAME}_tests --gtest_brief=1)
+      set_tests_properties(${ARG_NAME}.shard_${shard} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
   # Long programs repeat tests of quick ones; a name stands for one test.
   set(prefix)
   if(ARG_LABELS MATCHES long)

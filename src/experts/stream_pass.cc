@@ -11,6 +11,14 @@
 #include "experts/slot_ops.h"
 
 namespace sluice {
+namespace {
+
+/// In the snapshot a byte says for each slot whether it is listed; the next pool's numbers follow, aligned.
+constexpr size_t listed_bytes(int64_t slots) {
+  return (static_cast<size_t>(slots) + sizeof(int32_t) - 1) / sizeof(int32_t) * sizeof(int32_t);
+}
+
+}  // namespace
 
 StreamPass::StreamPass(ExpertState& state)
     : state_(state),
@@ -32,8 +40,8 @@ StreamPass::StreamPass(ExpertState& state)
                         state.device.make_event("released" + suffix)};
     }
     rings_.push_back(std::move(ring));
-    snapshot_bytes += pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) +
-                      static_cast<size_t>(pool.most_slots());
+    snapshot_bytes +=
+        pool.layers.size() * static_cast<size_t>(experts) * sizeof(int32_t) + listed_bytes(pool.most_slots());
   }
   snapshot_ = state.device.allocate(snapshot_bytes, "pass snapshot", MemoryKind::kPinned);
   host_table_ =
@@ -122,7 +130,7 @@ void StreamPass::read_residents() {
     state_.compute.copy("snapshot of slots", bytes, map.slot_of, cells * sizeof(int32_t));
     state_.compute.copy("snapshot of listed", bytes + cells * sizeof(int32_t), map.listed,
                         static_cast<size_t>(ring.pool->slots));
-    bytes += cells * sizeof(int32_t) + static_cast<size_t>(ring.pool->slots);
+    bytes += cells * sizeof(int32_t) + listed_bytes(ring.pool->slots);
   }
   state_.device.wait(state_.compute, "residents of a pass");
   state_.device.host_reads({snapshot_.data(), snapshot_.bytes()}, "residents of a pass");
@@ -141,7 +149,7 @@ void StreamPass::read_residents() {
         ++resident_rows_;
       }
     }
-    read += cells * sizeof(int32_t) + static_cast<size_t>(ring.pool->slots);
+    read += cells * sizeof(int32_t) + listed_bytes(ring.pool->slots);
   }
 }
 
